@@ -1,4 +1,5 @@
-//! Which command works on a step: presets that come with planwatch, the user's own, and the repository's, which needs trust.
+//! The agents that can work on a step: the presets that come with planwatch, those of the user's configuration, and those of
+//! the repository's configuration, which must be trusted.
 
 use std::time::Duration;
 
@@ -30,7 +31,7 @@ impl AgentCommand {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Agent {
-    /// Who works, in claims and attempts.
+    /// The worker's name in claims and attempts.
     pub name: String,
     pub command: AgentCommand,
     pub prompt: PromptBy,
@@ -55,7 +56,7 @@ struct Preset {
     checked: &'static str,
 }
 
-/// Each in the most restricted mode in which it can edit the working tree and run `planwatch` to report.
+/// Each preset uses the most restricted mode in which the agent can edit the working tree and run `planwatch` to report.
 const PRESETS: [Preset; 4] = [
     Preset {
         name: "claude",
@@ -131,8 +132,9 @@ pub struct AgentRequest {
     pub own_path: String,
 }
 
-/// The user's own configuration wins over presets; the repository's may only make limits shorter, and an agent that it
-/// alone knows has to be trusted before it is started.
+/// Finds the agent of a request. The user's own configuration takes precedence over the presets. The repository's
+/// configuration can only shorten their limits. An agent that only the repository's configuration defines has to be trusted
+/// before it is started.
 pub fn agent(context: &Context, request: &AgentRequest) -> Result<Agent, Error> {
     let name = match (&request.agent, &request.command) {
         (Some(name), Some(_)) if name != SHELL => {
@@ -159,7 +161,7 @@ pub fn agent(context: &Context, request: &AgentRequest) -> Result<Agent, Error> 
         (None, Some(preset)) => of_preset(preset),
         (None, None) => of_repository(context, name, request)?,
     };
-    // An agent of the repository has its limits already. Those of other agents the repository can only shorten.
+    // An agent of the repository already has its limits. The repository can only shorten the limits of other agents.
     if let Some(theirs) = theirs.filter(|_| agent.subject.is_none()) {
         let shorter = |own: Duration, theirs: i64| Some(own.min(seconds(theirs)));
         agent.timeout =
@@ -235,14 +237,14 @@ fn of_repository(context: &Context, name: &str, request: &AgentRequest) -> Resul
     Ok(Agent { subject: Some(subject(context, name, config)), ..agent })
 }
 
-/// What has to be trusted of an agent that the repository alone knows.
+/// What has to be trusted before an agent of the repository's configuration is started.
 fn subject(context: &Context, name: &str, config: &AgentConfig) -> Subject {
     let command = config.command.clone().unwrap_or_default();
     subject_of(context, name, command, config.prompt.unwrap_or(PromptBy::Stdin))
 }
 
-/// What has to be trusted of an agent before it is started now: the files that its command names may have changed since
-/// the agent was found.
+/// What has to be trusted before the agent is started now. Its hash is computed again, because the files that the command
+/// names may have changed since the agent was found.
 pub(crate) fn subject_now(context: &Context, agent: &Agent) -> Option<Subject> {
     match (&agent.subject, &agent.command) {
         (Some(_), AgentCommand::Line(line)) => {

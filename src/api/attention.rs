@@ -8,7 +8,7 @@ use crate::plan::rules::{self, Obstacle};
 use crate::plan::time::Time;
 use crate::plan::words::{PlanStatus, StepStatus};
 
-/// The most urgent reason of a plan: its file has an error, or one of its steps needs attention. Summaries are enough.
+/// The most urgent reason of a plan: its file has an error, or one of its steps needs attention. Summaries of plans suffice.
 pub(crate) fn of_plan(plans: &Plans, plan: &Plan, now: Time, stale_seconds: i64) -> Option<Reason> {
     if plan.is_archived {
         return None;
@@ -64,7 +64,7 @@ pub(crate) fn of_step(
 pub(crate) fn waits_for_person_alone(plans: &Plans, plan: &Plan, step: &Step, now: Time) -> bool {
     let is_confirmation =
         |it: &Obstacle| matches!(it, Obstacle::Confirmation | Obstacle::PhaseConfirmation { .. });
-    // Most steps need no confirmation, and the obstacles of a step take longer to find.
+    // This is checked first, because most steps need no confirmation, and finding all obstacles of a step takes longer.
     rules::missing_confirmation(plan, step).is_some()
         && rules::obstacles(plans, plan, step, now).iter().all(is_confirmation)
 }

@@ -22,13 +22,13 @@ pub struct Config {
     pub stale_days: Option<u32>,
     /// For how long a claim holds, in seconds.
     pub lease: Option<i64>,
-    /// Tries of workers after which a step counts as failed.
+    /// The number of tries after which a step counts as failed.
     pub max_attempts: Option<u32>,
-    /// For plans that `new` makes.
+    /// The order of steps in plans that `new` makes.
     pub order: Option<Order>,
-    /// Own status words.
+    /// Additional words for a status.
     pub words: Words,
-    /// Commands that work on steps, by their names.
+    /// The agents that can work on steps, by name.
     pub agents: Agents,
     /// Where HTTP listens if the command line gives no address; only a loopback address.
     pub http_address: Option<SocketAddr>,
@@ -44,7 +44,7 @@ pub const STALE_DAYS: u32 = 7;
 /// How many seconds a claim holds by default: half an hour.
 pub const LEASE: i64 = 30 * 60;
 
-/// The default number of workers' tries after which a step counts as failed.
+/// The default number of tries after which a step counts as failed.
 pub const MAX_ATTEMPTS: u32 = 3;
 
 /// The keys that are read here.
@@ -62,7 +62,7 @@ const KEYS: [&str; 11] = [
     "sync",
 ];
 
-/// Keys that belong to other parts of planwatch.
+/// Known keys that are not read here.
 const OTHERS: [&str; 1] = ["types"];
 
 const AGENT_KEYS: [&str; 5] = ["command", "prompt", "timeout", "idle", "cost"];
@@ -84,8 +84,8 @@ impl Config {
         self.max_attempts.unwrap_or(MAX_ATTEMPTS)
     }
 
-    /// Reads a configuration. A value that cannot be read is reported as a problem of `path`, and its default applies;
-    /// the other keys are kept.
+    /// Reads a configuration. A value that cannot be used is reported as a problem of `path`, and its default applies. After
+    /// a line that is not TOML, nothing more is read.
     pub fn read(path: &str, text: &str) -> (Self, Vec<Problem>) {
         let mut reader = Reader { path, text, table: toml::Table::new(), problems: Vec::new() };
         match toml::from_str(text) {
@@ -121,7 +121,7 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// Takes the lines before the mistake, so that one slip does not void the whole file.
+    /// Reads the lines before a syntax error, so that the error does not discard the whole file.
     fn salvage(&mut self, error: &toml::de::Error) {
         let at = error.span().map_or(0, |it| it.start).min(self.text.len());
         let hint = "correct the line; the lines below it are not read until then";
@@ -138,7 +138,7 @@ impl Reader<'_> {
         self.problems.push(Problem::at_byte(self.path, self.text.as_bytes(), at, code, message, hint));
     }
 
-    /// The position of a key: the first line that begins with it.
+    /// The position of a key: the first line that begins with it, or else the start of the file.
     fn place(&self, key: &str) -> usize {
         let mut at = 0;
         for line in self.text.split_inclusive('\n') {

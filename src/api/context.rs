@@ -33,7 +33,7 @@ pub struct Context {
     pub key: Option<Arc<RequestKey>>,
     /// Receives notices as they happen; [`Context::notify`] calls it.
     pub on_notice: Box<dyn Fn(Notice) + Send + Sync>,
-    /// Saves by other programs that were kept next to their files during this request; the answer lists them.
+    /// Saves by other programs that were in no plan file and were stored during this request; the answer lists them.
     pub kept: KeptSaves,
     /// Receives the changes of files that a request makes, for a caller that makes them itself after a dry run.
     pub planned: Option<Planned>,
@@ -87,8 +87,7 @@ impl KeptSaves {
         }
     }
 
-    /// Puts the list into an object, under `kept`, if there is anything in it; and `not_recorded` if `undo` cannot take the
-    /// change back.
+    /// Puts the list into an object, under `kept`, if it is not empty. Adds `not_recorded` if `undo` cannot undo the change.
     pub fn put_into(&self, object: &mut Value) {
         let Value::Object(object) = object else { return };
         if let Some(kept) = self.to_json() {
@@ -163,7 +162,7 @@ pub struct Here {
     pub root: PathBuf,
     /// The root of the repository around the plans, if they are in one.
     pub repository: Option<PathBuf>,
-    /// The configuration in force.
+    /// The configuration file in force, if there is one.
     pub config_file: Option<PathBuf>,
     /// The problems in that file; they name its path as it was found.
     pub config_problems: Vec<Problem>,
@@ -179,18 +178,18 @@ pub struct Here {
 /// Something worth a line on stderr.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Notice {
-    /// Another process holds the lock of the plans directory for more than a second.
+    /// The request has waited for more than a second for a lock that another process holds.
     WaitingForLock,
     /// The index was missing, damaged or of another version, and was rebuilt.
     IndexRebuilt { why: String },
     /// The index could not be kept on disk; it is in memory for this answer.
     IndexInMemory { why: String },
-    /// A save that raced with planwatch was kept next to the file.
+    /// A save that raced with a write of planwatch is not in its file; it was stored at the path `kept`.
     Kept { path: String, kept: String, why: String },
     /// A change was made whose record for `undo` could not be written.
     NotRecorded,
-    /// Claims cannot be recorded where other working trees would see them. A new claim without `--force` is refused
-    /// instead if there are other working trees.
+    /// Claims cannot be recorded where other working trees would see them. If there are other working trees, a new claim
+    /// without `--force` is refused, and this notice is not given.
     ClaimsNotShared { path: String, why: String },
     /// The remote has not confirmed a claim or the end of one; it is sent again later.
     Unsettled { step: String, why: String },

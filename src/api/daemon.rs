@@ -46,7 +46,7 @@ pub trait DaemonClient: Send + Sync {
         None
     }
 
-    /// Asks the daemon to claim a step for this process. `make` is called only if a daemon is there.
+    /// Asks the daemon to claim a step for this process. `make` is called only if a daemon runs.
     fn claim(&self, _make: &dyn Fn() -> Option<DelegatedClaim>) -> ClaimReply {
         ClaimReply::Nothing
     }
@@ -73,7 +73,7 @@ pub struct Dependents {
 pub enum DaemonStatus {
     #[default]
     None,
-    /// The directory for its socket is not used, because another user could have put one there.
+    /// The directory of its socket is not used, because another user could have put a socket into it.
     Unreachable { why: String, hint: String },
     /// The daemon holds the lock and does not answer.
     Silent { pid: Option<u32> },
@@ -132,8 +132,8 @@ pub enum ClaimReply {
 /// A claim in force.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Granted {
-    /// The fence: an update that names it passes only while the claim is the step's.
+    /// The claim's id. An update that names it is accepted only while it is the current claim of the step.
     pub id: String,
-    /// None: as long as the process runs.
+    /// `None`: the claim holds as long as its process runs.
     pub until: Option<Time>,
 }

@@ -1,4 +1,4 @@
-//! Why the engine refused: one code, sentence and hint for every surface, and the exit code that it means.
+//! Why the engine refused a request: a code, a sentence and a hint that are the same for every surface, and an exit code.
 
 use serde_json::{Value, json};
 
@@ -46,21 +46,21 @@ pub enum Error {
     /// Another worker has claimed the step.
     #[error("`{id}` is claimed by {by}")]
     Claimed { id: String, by: String },
-    /// Another worker has the step that is to be claimed, or that is to be changed in a working tree whose file does
-    /// not show the claim.
+    /// Another worker has claimed the step. Used if the step is to be claimed, and if it is to be changed although its file in
+    /// this working tree does not show the claim.
     #[error("`{id}` is claimed by {by}")]
     Held { id: String, by: String },
-    /// A step is claimed by another worker, and the operation takes no claim over, as when its plan is removed or
-    /// archived.
+    /// A step is claimed by another worker, and the operation cannot take over the claim, for example because it removes or
+    /// archives the step's plan.
     #[error("`{id}` is claimed by {by}")]
     ClaimedWithin { id: String, by: String },
     /// Several working trees could claim the same step.
     #[error("claims cannot be shared with the other working trees of this repository: `{path}`: {why}")]
     ClaimsNotShared { path: String, why: String },
-    /// The claim that is to be renewed is no longer the step's.
+    /// The claim that is to be renewed is no longer the current claim of its step.
     #[error("the claim `{claim}` is no longer valid")]
     ClaimGone { claim: String },
-    /// The claim that the update names is no longer the step's.
+    /// The claim that the update names is no longer the current claim of its step.
     #[error("the claim `{claim}` of `{id}` is no longer valid; its first late result is recorded as a note")]
     ClaimLost { id: String, claim: String },
     /// A command came with the repository and is not trusted yet.
@@ -328,7 +328,7 @@ impl Error {
         }
     }
 
-    /// The shape that machines get on stderr.
+    /// The error as JSON, with its code, message, hint and details.
     pub fn to_json(&self) -> Value {
         json!({"error": {"code": self.code(), "message": self.to_string(), "hint": self.hint(), "details": self.details()}})
     }
@@ -369,7 +369,7 @@ fn not_repointed(steps: &[String]) -> String {
     }
 }
 
-/// A command that holds line breaks must not look like lines of planwatch's own.
+/// Escapes line breaks, so that lines of a command cannot look like output of planwatch.
 fn on_one_line(command: &str) -> String {
     command.replace('\r', "\\r").replace('\n', "\\n")
 }

@@ -38,7 +38,7 @@ pub(crate) fn draw(plan: &Plan, form: GraphForm) -> String {
     }
 }
 
-/// Returns the character that shows a status, which is clear even without colour.
+/// Returns the character that shows a status. The characters can be told apart without color.
 pub(crate) fn mark(status: &Stated<StepStatus>) -> char {
     match status.known() {
         Some(StepStatus::Pending) => '○',
@@ -128,7 +128,7 @@ fn class(step: &Step) -> &str {
     step.standing().known().map_or("pending", |it| crate::plan::words::Status::word(it))
 }
 
-/// Plain names for all steps that are drawn.
+/// A short name, such as `s0`, for each step that is drawn.
 fn names(plan: &Plan) -> BTreeMap<&StepId, String> {
     let ids = plan.steps.iter().flat_map(|it| std::iter::once(&it.id).chain(&it.depends));
     let mut names = BTreeMap::new();
@@ -143,8 +143,8 @@ fn edges(plan: &Plan) -> impl Iterator<Item = (&StepId, &StepId)> {
     plan.steps.iter().flat_map(|step| waits(plan, step).map(move |it| (it, &step.id)))
 }
 
-/// What a step depends on, and in a sequential plan the step before it. Of a long range, only its first and last step
-/// are given.
+/// The steps that a step depends on, and in a sequential plan the step before it. Of a long range, only the first and the
+/// last step are given.
 fn waits<'a>(plan: &'a Plan, step: &'a Step) -> impl Iterator<Item = &'a StepId> {
     let before = before(plan, step).map(|it| &it.id).filter(|it| !step.depends.contains(it));
     step.depends.iter().chain(before)

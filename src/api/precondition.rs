@@ -62,7 +62,7 @@ fn check(
     Err(Error::NotExpected { id: id.to_owned(), etag: etag.map(str::to_owned), now })
 }
 
-/// Refuses a verb that did not check the precondition: not every verb changes a single file.
+/// Refuses a request whose verb did not check the precondition. Not every verb can: some change several files.
 pub(crate) fn check_looked_at(context: &Context) -> Result<(), Error> {
     if context.expected.as_ref().is_none_or(|it| it.is_checked.load(Ordering::Relaxed)) {
         return Ok(());

@@ -11,7 +11,7 @@ use crate::plan::time::Time;
 
 const HOUR: i64 = 60 * 60;
 
-/// The hour that a record is filed under.
+/// The hour under which a record is stored, counted from 1970.
 pub(crate) fn hour(at: Time) -> i64 {
     at.seconds_since(Time::from_nanoseconds(0)).div_euclid(HOUR)
 }
@@ -34,13 +34,13 @@ pub struct Answer {
     pub body: String,
 }
 
-/// A change that was made, as far as it was known before it was written.
+/// A change that was made. It is recorded together with the change, so it contains only what is known before the write.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Made {
     pub(crate) verb: String,
     /// The files that it made, or else those that it changed or renamed, relative to the plans directory.
     pub(crate) paths: Vec<String>,
-    /// As in the report of a change; empty if they are found by the paths.
+    /// The changes as the report lists them. If there are none, the plans and steps are found by their paths.
     pub(crate) changes: Vec<Value>,
     /// What an import answers in addition to its change.
     #[serde(default)]
@@ -55,7 +55,7 @@ impl Eq for Made {}
 pub(crate) struct ClaimMade {
     pub(crate) step: String,
     pub(crate) id: String,
-    /// None: as long as the process runs.
+    /// `None`: the claim holds as long as its process runs.
     pub(crate) until: Option<Time>,
     pub(crate) why: String,
 }
@@ -75,7 +75,7 @@ pub struct RequestKey {
     _lock: Option<KeyLock>,
 }
 
-/// What is known of the change that comes next.
+/// What is known of the change that is written next.
 #[derive(Debug, Default)]
 pub(crate) struct PendingChange {
     pub(crate) changes: Vec<Value>,

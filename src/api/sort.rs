@@ -12,7 +12,7 @@ pub enum Key {
     /// Steps are sorted by their plan, then by their number.
     Id,
     Title,
-    /// In the order of work: what is not begun comes first, what is closed last.
+    /// Steps: pending, in progress, completed, failed, blocked, skipped. Plans: draft, active, completed, abandoned.
     Status,
     /// The last activity.
     Updated,
@@ -140,7 +140,7 @@ fn folded(text: &str) -> String {
     text.to_lowercase()
 }
 
-/// The place of a status among its words; one that is not known comes after them.
+/// The position of a status among the known ones; an unknown status comes last.
 fn rank<S: Status>(word: &str) -> usize {
     S::ALL.iter().position(|it| it.word() == word).unwrap_or(S::ALL.len())
 }

@@ -7,7 +7,8 @@ use crate::plan::rules;
 use crate::plan::time::{Day, Time};
 use crate::plan::words::{PlanStatus, StepStatus};
 
-/// Since when a ready or in-progress step of an active plan has been left alone, if for more than `seconds`.
+/// Since when a ready step of an active plan has waited, or since when a step in progress has had no activity, if that is
+/// more than `seconds` ago.
 pub(crate) fn stale(plans: &Plans, plan: &Plan, step: &Step, now: Time, seconds: i64) -> Option<Time> {
     let is_candidate = step.standing().is(StepStatus::InProgress) || rules::is_ready(plans, plan, step, now);
     if plan.is_archived || !plan.status.is(PlanStatus::Active) || !is_candidate {
@@ -29,7 +30,8 @@ pub(crate) fn overdue(plan: &Plan, step: &Step, now: Time) -> Option<Day> {
     step.due.or_else(of_plan).filter(|it| is_open(step) && it.is_over(now))
 }
 
-/// The time of the last recorded act of a step, as every list of `status` shows it.
+/// The time that the lists of `status` show for a step. For a pending step, since when it has waited; for a closed one, when
+/// it was closed; for a lapsed claim, when it was made; otherwise the last activity.
 pub(crate) fn since(plans: &Plans, plan: &Plan, step: &Step, now: Time) -> Option<Time> {
     let last = || step.last_activity().map(|(at, _)| at);
     match step.standing().known() {
@@ -40,7 +42,7 @@ pub(crate) fn since(plans: &Plans, plan: &Plan, step: &Step, now: Time) -> Optio
     }
 }
 
-/// When a step came into the status that it has, as far as that is recorded: attempts do not change it, but a reopening does.
+/// When a step got its current status, as far as that is recorded. Attempts do not change this time, but a reopening does.
 pub(crate) fn begun(plans: &Plans, plan: &Plan, step: &Step) -> Option<Time> {
     let reopened = step.attempts.iter().rfind(|it| it.outcome.as_deref() == Some("reopened"));
     let reopened = reopened.and_then(|it| it.at);
@@ -53,8 +55,8 @@ pub(crate) fn begun(plans: &Plans, plan: &Plan, step: &Step) -> Option<Time> {
     step.created_at.max(dependencies).max(reopened).or(step.modified)
 }
 
-/// The newest of the creation, the last dependency's completion, and the last attempt (a reopening is one); the
-/// file's time where none of them is recorded.
+/// The newest of the creation, the last dependency's completion, and the last attempt (a reopening is one). If none of
+/// them is recorded, the file's modification time.
 ///
 /// A note does not count: it does not change how long the step has waited.
 fn waiting_since(plans: &Plans, plan: &Plan, step: &Step) -> Option<Time> {

@@ -17,10 +17,10 @@ pub struct SyncConfig {
     pub branch: Option<String>,
 }
 
-/// What the environment says about a database for claims.
+/// The login for a database of claims, from the environment.
 #[derive(Debug, Clone, Default)]
 pub struct DatabaseLogin {
-    /// `PLANWATCH_CLAIMS_URL`, which can contain a password and wins over the file's.
+    /// `PLANWATCH_CLAIMS_URL`, which can contain a password and takes precedence over the URL in `planwatch.toml`.
     pub url: Option<String>,
     /// `PGPASSWORD`.
     pub password: Option<String>,
@@ -62,7 +62,7 @@ impl Namespace {
     }
 }
 
-/// A mistake: its key, what is wrong, and a hint.
+/// A mistake: its code, its key, what is wrong, and a hint.
 pub(super) type Mistake = (Code, String, String, String);
 
 const KEYS: [&str; 4] = ["id", "remote", "claims", "branch"];

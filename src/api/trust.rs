@@ -16,12 +16,12 @@ use crate::text::typed::shell_word;
 
 const KIND: &str = "trust";
 
-/// Something that would run.
+/// A command that runs only if it is trusted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Subject {
-    /// For people: `the script `build``.
+    /// Its name for people, such as ``the script `build` ``.
     pub what: String,
-    /// What `planwatch trust` calls it.
+    /// Its name as an argument of `planwatch trust`.
     pub name: String,
     /// The absolute path of the file with the command; for an agent, the configuration's path and `agents/NAME`.
     pub path: PathBuf,
@@ -40,17 +40,17 @@ pub struct Subject {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Covered {
     pub hash: String,
-    /// What the hash covers, from the repository's root; directories end with `/`, and `./` is the whole of it.
+    /// What the hash covers, relative to the repository's root; directories end with `/`, and `./` is the whole repository.
     pub files: Vec<String>,
     /// Why it cannot be trusted at all.
     pub fault: Option<String>,
 }
 
-/// Looks at what a line for a shell would run in a directory of the repository; `real` is that directory's path.
+/// Finds out what a line for a shell would run in a directory of the repository; `real` is that directory's path.
 ///
 /// The hash covers the line, the directory, and the contents of every file and directory of the repository that a word of
-/// the line names, from the directory, the repository's root or a directory that another word names. Where words are known
-/// only when the line runs it covers the whole repository.
+/// the line names, relative to the directory, the repository's root or a directory that another word names. If some words
+/// are known only when the line runs, the hash covers the whole repository.
 pub(crate) fn covered(context: &Context, line: &str, directory: &str, real: Option<&Path>) -> Covered {
     let root = &context.here.root;
     let read = shell::read(line);
@@ -74,7 +74,7 @@ pub(crate) fn covered(context: &Context, line: &str, directory: &str, real: Opti
     Covered { hash: hash(&parts), files: coverage.named, fault }
 }
 
-/// The hash of parts, each with its length, so that different parts never hash as the same bytes.
+/// The hash of several parts. The length of each part is hashed, too, so that `ab`, `c` and `a`, `bc` give different hashes.
 pub(crate) fn hash(parts: &[impl AsRef<[u8]>]) -> String {
     let mut hasher = blake3::Hasher::new_derive_key("planwatch 2026-12 trust: command, directory, files");
     for part in parts.iter().map(AsRef::as_ref) {
@@ -125,7 +125,7 @@ pub fn is_trusted(context: &Context, subject: &Subject) -> bool {
         return false;
     }
     let record = store(context).and_then(|it| it.read(&record_name(&subject.path, &subject.hash)));
-    // A record under another name was not written by planwatch.
+    // planwatch names each record after its path and hash, so a record with another path or hash is not from planwatch.
     record
         .and_then(|it| Trusted::read(&it))
         .is_some_and(|it| it.path == subject.path && it.hash == subject.hash)
@@ -147,7 +147,7 @@ pub fn check(context: &Context, subject: &Subject, given: Option<&str>) -> Resul
     }
 }
 
-/// The refusal, with the full text to read before trusting it.
+/// The error for a command that is not trusted. It contains what a person has to read before trusting it.
 pub fn refused(subject: &Subject) -> Error {
     Error::NotTrusted(Box::new(subject.clone()))
 }
@@ -164,7 +164,7 @@ fn other_hash(subject: &Subject, given: &str) -> Error {
     }
 }
 
-/// Remembers that exactly this may run.
+/// Stores that exactly this command is trusted. If `given` is another hash, nothing is stored.
 pub fn trust(context: &Context, subject: &Subject, given: Option<&str>) -> Result<(), Error> {
     if subject.fault.is_some() {
         return Err(refused(subject));
@@ -199,7 +199,7 @@ pub fn list(context: &Context) -> Vec<Trusted> {
     all
 }
 
-/// Removes all trust in these files, in each of their versions, and returns what was removed.
+/// Removes the trust in all versions of the files for which `is_meant` returns true, and returns what was removed.
 pub fn revoke(context: &Context, is_meant: &dyn Fn(&Path) -> bool) -> Result<Vec<Trusted>, Error> {
     let Some(store) = store(context) else { return Ok(Vec::new()) };
     let mut gone = Vec::new();

@@ -1,7 +1,7 @@
 //! The JSON shapes of plans and steps, one for all surfaces.
 //!
-//! No field holds the time of the answer or an age: the same files give the same bytes. The one exception is what
-//! follows from a claim's lapse.
+//! No field of the JSON contains the time of the answer or an age, so the same files give the same bytes. The only exception
+//! are fields that depend on whether a claim has lapsed.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -58,7 +58,7 @@ pub struct PlanShape {
     pub steps_blocked: usize,
     pub steps_in_progress: usize,
     pub steps_ready: usize,
-    /// What `next` on the plan says.
+    /// The state that `next` reports for the plan.
     #[schemars(schema_with = "schema::state")]
     pub state: &'static str,
     pub last_activity: Option<Time>,
@@ -70,7 +70,7 @@ pub struct PlanShape {
     pub metadata: Map<String, Value>,
     pub custom: Map<String, Value>,
     pub problems: Vec<&'static str>,
-    /// The most urgent reason why it needs attention. Only screens use this field and the ones below.
+    /// The most urgent reason why it needs attention. This field and the ones below are not part of the JSON.
     #[serde(skip)]
     pub attention: Option<Reason>,
     /// Steps whose claim lapsed. `steps_in_progress` counts them, too.
@@ -85,8 +85,8 @@ pub struct PlanShape {
 }
 
 impl PlanShape {
-    /// Its open steps that people can act on, in words that do not overlap: a step whose claim lapsed is neither in progress
-    /// nor ready. The order is that of plans: what can be worked on comes first.
+    /// The numbers of open steps that people can act on, each with its word. The groups do not overlap: a step whose claim
+    /// has lapsed is counted neither as in progress nor as ready. Steps that can be worked on come first.
     pub fn counts(&self) -> Vec<(usize, &'static str)> {
         let counts = [
             (self.steps_ready - self.steps_lapsed_ready, "ready"),
@@ -98,7 +98,7 @@ impl PlanShape {
         counts.into_iter().filter(|it| it.0 > 0).collect()
     }
 
-    /// One of [`Self::counts`].
+    /// One of the numbers of [`Self::counts`]; 0 if the word is not among them.
     pub fn count_of(&self, word: &str) -> usize {
         self.counts().iter().find(|it| it.1 == word).map_or(0, |it| it.0)
     }
@@ -115,7 +115,7 @@ pub struct StepShape {
     pub title: String,
     #[schemars(schema_with = "schema::step_status")]
     pub status: String,
-    /// A run's worker called it completed, and the run died before that was verified.
+    /// A run's worker reported it as completed, and the run ended before the `verify` commands had succeeded.
     pub unverified: bool,
     pub ready: bool,
     #[schemars(with = "Vec<String>")]
@@ -123,7 +123,7 @@ pub struct StepShape {
     /// Ranges with more steps than `depends` lists. Of such a range, `depends` has the first and the last step.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub depends_ranges: Vec<RangeShape>,
-    /// The steps that it still waits for, and `confirmation` where a person has to say yes.
+    /// The steps that it still waits for, and `confirmation` if a person still has to confirm it or its phase.
     #[schemars(with = "Vec<String>")]
     pub waits_for: Vec<Awaited>,
     pub phase: Option<String>,
@@ -137,7 +137,7 @@ pub struct StepShape {
     pub created_at: Option<Time>,
     pub created_by: String,
     pub claim: Option<Claim>,
-    /// The holder of a claim that the file does not show, such as one of another working tree. Only screens use it.
+    /// The owner of a claim that the file does not show, such as one of another working tree. Not part of the JSON.
     #[serde(skip)]
     pub held_by: Option<String>,
     pub lapsed: bool,
@@ -170,7 +170,8 @@ pub struct RangeShape {
     pub last: StepId,
 }
 
-/// What an open step waits for. Ids are not spelled out before they are shown: a dense plan has hundreds of thousands.
+/// What an open step waits for. Ids become text only when they are shown, because a plan with many dependencies can have
+/// hundreds of thousands of them.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
 pub enum Awaited {
@@ -214,7 +215,7 @@ fn ranges(step: &Step) -> Vec<RangeShape> {
 }
 
 impl StepShape {
-    /// What it depends on as people read it; `p:1 to p:200` for a range.
+    /// What it depends on, for people; a range is shown as `p:1 to p:200`.
     pub fn shown_depends(&self) -> Vec<String> {
         self.depends_as(&ToString::to_string, " to ")
     }
@@ -367,7 +368,7 @@ fn people(plans: &Plans, plan: &Plan) -> Vec<String> {
     names
 }
 
-/// The name on a claim, else its id, and where it was made if not here.
+/// The owner of a claim for people: the name, or else the claim's id, and where the claim was made if that is elsewhere.
 fn held_by(held: &HeldClaim) -> String {
     let by = held.by.as_ref().unwrap_or(&held.claim);
     match &held.holding {
@@ -476,7 +477,7 @@ pub fn envelope(kind: &str, fields: Value) -> Value {
     Value::Object(object)
 }
 
-/// Serializes what cannot fail to serialize: maps with text keys, no floats but finite ones.
+/// Serializes a value for which this cannot fail: all keys of its maps are texts, and its floats are finite.
 pub(crate) fn value(of: &impl Serialize) -> Value {
     serde_json::to_value(of).unwrap_or(Value::Null)
 }
@@ -490,7 +491,7 @@ pub enum Reason {
     NotVerified,
     Lapsed,
     Faulty,
-    /// Its day is over, or its plan's where it has none.
+    /// Its due day is over, or, if it has none, the due day of its plan.
     Overdue,
     Stale,
 }

@@ -75,7 +75,7 @@ pub fn make(disk: &Arc<dyn Disk>, workspace: &Workspace) -> Result<PathBuf, Erro
     Ok(workspace.would_be.clone())
 }
 
-/// Refuses to make the plans directory among git's own files: a bare repository has no files of a project.
+/// Refuses to make the plans directory in a bare repository, because that contains only git's own files.
 pub fn check_place(disk: &dyn Disk, workspace: &Workspace) -> Result<(), Error> {
     let is_there = |path: PathBuf, kind| disk.lstat(&path).is_ok_and(|it| it.kind == kind);
     let is_bare = |it: &Path| {
@@ -123,7 +123,8 @@ fn config(disk: &dyn Disk, above: &[PathBuf], repository: Option<&Path>) -> Resu
         if disk.lstat(&path).is_err() {
             continue;
         }
-        // A link that came with the repository must not show lines of a file outside the repository as problems.
+        // A problem shows a line of the file. A link that came with the repository must not make it show lines of a file
+        // outside the repository.
         let reach = Reach::of(disk, repository.unwrap_or(directory), None);
         let bytes = match reach.read(&path, Origin::Elsewhere, FILE_LIMIT) {
             Ok(bytes) => bytes,

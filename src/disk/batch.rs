@@ -32,7 +32,7 @@ pub(super) enum Progress {
     Done,
     /// A file or directory has its new name, and another program has created one with the old name.
     Doubled,
-    /// It was not done, and its precondition no longer holds.
+    /// The operation was not done, and its precondition no longer holds.
     Impossible,
 }
 
@@ -94,10 +94,11 @@ impl Locked<'_> {
         self.write_journal(&journal)?;
         match self.forward(&journal, Pass::First) {
             Ok(records) => {
-                // Recorded before the journal is removed: after a crash in between, the next lock repeats both.
+                // Recorded before the journal is removed: after a crash in between, the next holder of the lock finds
+                // the journal, records what is not in the log yet, and removes the journal.
                 self.note(&journal, records, Pass::First);
-                // If the journal cannot be removed, the next lock finds everything done. That lock also writes the
-                // key's record if it could not be written here.
+                // If the journal cannot be removed, the next holder of the lock finds everything done. It also writes
+                // the key's record, which may not have been written here.
                 self.record_key(journal.due.as_ref()).and_then(|()| self.remove_journal()).ok();
                 Ok(())
             }
@@ -142,7 +143,7 @@ impl Locked<'_> {
             return Err(error);
         }
         let path = self.journal_path();
-        // Without this mark the next lock would finish the batch that is reported as failed here.
+        // Without this mark, the next holder of the lock would finish the batch that is reported as failed here.
         let marked = self.plans.disk.open(&path, Open::Append).and_then(|file| {
             file.write(BACK)?;
             file.sync()

@@ -67,7 +67,7 @@ impl PlansDir {
         file_system(&self.root)
     }
 
-    /// Tests in `.planwatch`, which is on the same file system and is created if necessary.
+    /// Tests the abilities in `.planwatch`, which is on the same file system and is created if necessary.
     pub fn abilities(&self) -> Abilities {
         if self.runtime_dir().is_none() {
             return Abilities::default();
@@ -96,7 +96,7 @@ impl PlansDir {
         }
     }
 
-    /// `None` if the file cannot be created, for example because another process is testing too.
+    /// `None` if the file cannot be created, for example because another process tests at the same time.
     fn try_lease(&self, file: &Path) -> Option<bool> {
         let file = self.disk.open(file, Open::New(0o600)).ok()?;
         Some(file.lease(Against::Everyone) == Lease::Taken)

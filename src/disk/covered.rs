@@ -19,7 +19,7 @@ const MAX_FILES: usize = 10_000;
 const MAX_BYTES: u64 = 64 << 20;
 const MAX_DEPTH: usize = 64;
 
-/// The limit of directories that words may be relative to.
+/// The limit of directories that the words of a command may be relative to.
 const MAX_BASES: usize = 64;
 
 #[derive(Debug)]

@@ -1,7 +1,7 @@
 //! The daemon's files in `.planwatch` (lock, cookies, log, token), and the directories that it watches.
 //!
-//! A cookie is an empty file. Once its event arrives, the events of all earlier changes have arrived. Directories are
-//! listed without a `stat` of their files.
+//! A cookie is an empty file. Once its event arrives, the events of all earlier changes have arrived.
+//! [`PlansDir::directories`] lists directories without a `stat` of their files.
 
 use std::ffi::OsString;
 use std::fs::{File, OpenOptions};
@@ -107,7 +107,7 @@ impl PlansDir {
         self.disk.lstat(&self.own(COOKIES)).is_ok_and(|it| it.kind == FileKind::Dir)
     }
 
-    /// Creates a cookie by renaming the last one, if it still exists.
+    /// Creates a cookie by renaming the last one; if that does not exist any more, by creating a file.
     ///
     /// Renaming is used because on ext4 creating files gets slower where many were removed recently.
     pub fn make_cookie(&self, last: &str, name: &str) -> Result<(), DiskError> {
@@ -211,7 +211,8 @@ impl PlansDir {
         names.into_iter().filter_map(|it| it.into_string().ok()).collect()
     }
 
-    /// Counts the directories that a watcher watches: plans, the directories in them and those above.
+    /// Counts the directories that a watcher watches: the plans directory, two levels of directories below it, and
+    /// a third level in `_archive`. Hidden directories are left out.
     pub fn n_directories(&self) -> usize {
         let count = |walk: WalkDir| {
             let is_shown = |it: &DirEntry| it.depth() == 0 || !it.file_name().as_bytes().starts_with(b".");

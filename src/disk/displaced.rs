@@ -180,7 +180,8 @@ pub(super) fn verdict(
     stat: &Stat,
     all: &[VersionName],
 ) -> Verdict {
-    // The draft of a new file is renamed into place, never exchanged.
+    // The draft of a new file is renamed into place, never exchanged, so a version without earlier content is
+    // planwatch's own draft.
     if version.base == Content::NOTHING || stat.mode & 0o7777 == DRAFT | 0o600 {
         return Verdict::Own;
     }

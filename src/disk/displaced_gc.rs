@@ -23,14 +23,15 @@ const QUIET: i128 = 60 * SECOND;
 const LONG_QUIET: i128 = 3600 * SECOND;
 
 /// The same for versions beyond [`MOST_BYTES`] or [`MOST`]: a program that was about to open the file when the version
-/// was displaced has done so.
+/// was displaced has opened it by then.
 const SHORT_QUIET: i128 = SECOND;
 
-/// The size limit of the newest versions; older ones are removed early.
+/// The newest versions within these limits, in bytes and in number, stay for the usual time; older ones are removed
+/// early.
 const MOST_BYTES: u64 = 16 << 20;
 const MOST: usize = 500;
 
-/// The interval of sweeps, so that frequent writes do not each list the directory.
+/// The shortest interval between sweeps. Without it, each of many quick writes would list the directory.
 const BETWEEN: i128 = SECOND;
 
 impl Locked<'_> {

@@ -62,7 +62,7 @@ pub enum DiskError {
     LinkBreaks { path: PathBuf, to: PathBuf },
     #[error("`{}` is locked by another planwatch process", path.display())]
     Locked { path: PathBuf },
-    /// It is part of an unfinished change, begun by another user or with another state directory.
+    /// The file is part of an unfinished change, begun by another user or with another state directory.
     #[error("`{}` is part of an unfinished `{verb}` of {at}, begun by another user or with another state directory", path.display())]
     BegunElsewhere { path: PathBuf, verb: String, at: String, id: String },
     /// The change is visible but may not survive a power cut; the earlier text is preserved.
@@ -75,7 +75,7 @@ pub enum DiskError {
     #[error("{error}, and earlier changes could not be rolled back yet")]
     Unfinished {
         path: PathBuf,
-        /// If true, the next lock undoes the change; otherwise the next lock may also finish the change.
+        /// If true, the next command that takes the lock undoes the change; otherwise it may also finish the change.
         goes_back: bool,
         #[source]
         error: Box<Self>,

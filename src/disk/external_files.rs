@@ -38,10 +38,10 @@ impl PlansDir {
 impl Reach<'_> {
     /// Reads a file, or all files of a directory whose path `is_wanted` accepts; sorted by path.
     ///
-    /// A file or directory below that cannot be read, or is too large, is reported in [`OutsideFiles::unread`].
-    /// Follows symbolic links to the named path, as far as its origin allows, and none inside it. Hidden directories
-    /// and `node_modules` are left out unless `is_wanted` accepts their path followed by `/`. Only the user may name a
-    /// directory.
+    /// If a file below the named directory cannot be read or is too large, or a directory cannot be listed, it is
+    /// reported in [`OutsideFiles::unread`]. Symbolic links in the named path are followed, as far as its origin
+    /// allows; links below the named directory are not. Hidden directories and `node_modules` are left out unless
+    /// `is_wanted` accepts their path followed by `/`. Only the user may name a directory.
     pub fn read_all(
         &self,
         path: &Path,
@@ -72,7 +72,7 @@ impl Reach<'_> {
             if !entry.file_type().is_file() || !is_wanted(&relative) || found.files.len() >= MAX_FILES {
                 continue;
             }
-            // Opened without following links, in case a directory was replaced by one since it was listed.
+            // Opened without following links, in case a directory was replaced by a link since it was listed.
             match self.read_found(entry.path(), entry.path(), FILE_LIMIT) {
                 Err(error) => found.unread.push((relative, error)),
                 Ok(bytes) => {
@@ -96,7 +96,7 @@ impl OutsideFiles {
     /// Records a directory that could not be listed. For the named directory itself that is an error.
     fn unlisted(&mut self, root: &Path, error: walkdir::Error) -> Result<(), DiskError> {
         let path = error.path().unwrap_or(root).to_path_buf();
-        // Without links being followed there is no other cause.
+        // Only a loop of symbolic links has no I/O error, and no links are followed here.
         let Some(cause) = error.into_io_error() else { return Ok(()) };
         let error = DiskError::reading(&path, cause);
         if path == root {

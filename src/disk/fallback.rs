@@ -1,8 +1,8 @@
 //! Changing a file where names cannot be exchanged.
 //!
-//! Where the system call that exchanges names is missing (NFS, FUSE): a final check, then a rename. For a file with
-//! several links, or at a mount point: its text is first copied to `displaced/`, then the new text is written into the
-//! same inode, under a lease if possible.
+//! Where the system call that exchanges names is missing (NFS, FUSE), the file is checked a last time and the new
+//! version is renamed over it. If the file has several links or is a mount point, its text is first copied to
+//! `displaced/`. Then the new text is written into the same inode, under a lease if possible.
 
 use std::io;
 use std::path::Path;
@@ -27,7 +27,7 @@ const OPEN_WAITS: usize = 20;
 type Leased = (Box<dyn DiskFile>, Lease);
 
 impl Locked<'_> {
-    /// Renames a draft over the file if it still holds the expected text.
+    /// Renames a draft over the file if the file still holds the expected text.
     ///
     /// The old inode gets a second name first, so that late writes into it are found. A save by rename between the
     /// check and our rename is lost; `lacks_exchange` reports this possibility.
@@ -69,7 +69,7 @@ impl Locked<'_> {
             if is(&error, Errno::NOENT) {
                 return Err(error);
             }
-            // A file system without links, like exFAT.
+            // The file system may have no hard links, like exFAT. Then a copy replaces the second name.
             write_new(disk, old, 0o600, expected, Safe::No)
         });
         linked.map_err(|error| DiskError::writing(path, error))

@@ -14,7 +14,7 @@ pub enum FileKind {
     File,
     Dir,
     Symlink,
-    /// A FIFO, a socket or a device: never opened.
+    /// A FIFO, a socket or a device: never read.
     Other,
 }
 
@@ -75,11 +75,12 @@ pub enum Rename {
     Replace,
 }
 
+/// The programs that a lease delays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Against {
-    /// Those that open the file for writing or truncate it. The lease needs a handle of [`Open::Read`].
+    /// Programs that open the file for writing or truncate it. The leased file must be open with [`Open::Read`].
     Writers,
-    /// Those that open the file in any way.
+    /// Programs that open the file in any way.
     Everyone,
 }
 
@@ -88,15 +89,15 @@ pub enum Lease {
     Taken,
     /// Another program has the file open in a way that the lease would exclude.
     Busy,
-    /// Not on this system or file system, or not for another user's files.
+    /// The system or the file system has no leases, or the file belongs to another user.
     Unsupported,
 }
 
 /// The primitive calls on a file system.
 ///
-/// Paths are absolute and contain no symbolic link below the real path of the plans directory; a call that meets one
-/// fails with `ELOOP`. Every call is atomic for other processes. Only `sync_dir` and [`DiskFile::sync`] guarantee
-/// anything about a power cut.
+/// Paths are absolute and contain no symbolic link below the real path of the plans directory; a call that opens a path
+/// with such a link fails with `ELOOP`. Each change of a name is atomic for other processes. Only `sync_dir` and
+/// [`DiskFile::sync`] guarantee anything about a power cut.
 pub trait Disk: fmt::Debug + Send + Sync {
     /// Returns the path without symbolic links; everything on it must exist.
     fn canonical(&self, path: &Path) -> io::Result<PathBuf>;
@@ -125,7 +126,7 @@ pub trait Disk: fmt::Debug + Send + Sync {
     ///
     /// A missing file is created. The lock is released when the handle is dropped or the process dies.
     fn lock(&self, path: &Path, patience: Duration) -> io::Result<Option<Box<dyn DiskFile>>>;
-    /// The clock that stamps files, in nanoseconds since 1970.
+    /// The machine's clock, in nanoseconds since 1970.
     fn now_ns(&self) -> i128;
     fn pause(&self, time: Duration);
     fn random(&self, bytes: &mut [u8]) -> io::Result<()>;
@@ -133,18 +134,20 @@ pub trait Disk: fmt::Debug + Send + Sync {
 
 pub trait DiskFile: fmt::Debug + Send + Sync {
     fn stat(&self) -> io::Result<Stat>;
-    /// Reads from the start, at most `limit` bytes; `expected` is a guess that saves a call.
+    /// Reads from the start, at most `limit` bytes. `expected` is the probable length; if it is right, one system call
+    /// is enough.
     fn read(&self, limit: u64, expected: u64) -> io::Result<Vec<u8>>;
     /// Writes all bytes, at the start or, for [`Open::Append`], at the end.
     fn write(&self, bytes: &[u8]) -> io::Result<()>;
     fn set_len(&self, len: u64) -> io::Result<()>;
     /// Copies mode, owner and extended attributes of `path`, whose stat is `like`.
     ///
-    /// Owner and attributes as far as permitted; the mode always.
+    /// The owner and the attributes are copied as far as permitted. If the mode cannot be set, the call fails.
     fn copy_attributes_from(&self, like: &Stat, path: &Path) -> io::Result<()>;
     /// Returns when the bytes would survive a power cut; the name needs `sync_dir`.
     fn sync(&self) -> io::Result<()>;
-    /// Requests a lease: until [`release`](Self::release) or drop, other programs wait when they open the file.
+    /// Requests a lease: until [`release`](Self::release) or drop, the programs that `against` names wait when they
+    /// open the file.
     ///
     /// If another program already has it open, the result is [`Lease::Busy`].
     fn lease(&self, against: Against) -> Lease;

@@ -19,7 +19,8 @@ pub(super) fn is(error: &io::Error, errno: Errno) -> bool {
 
 /// Renames a file or directory to a name that must not exist.
 ///
-/// Where the call is missing, a crash can leave a file with both names; repeating the rename finishes it.
+/// Where the file system has no such rename, a crash can leave a file with both names; repeating the rename finishes
+/// it.
 pub(super) fn rename_new(disk: &dyn Disk, from: &Path, to: &Path) -> io::Result<()> {
     let renamed = match disk.rename(from, to, Rename::NoReplace) {
         Err(error) if is_missing_call(&error) => rename_new_by_hand(disk, from, to),
@@ -36,8 +37,8 @@ pub(super) fn is_one_file(disk: &dyn Disk, one: &Path, other: &Path) -> bool {
     one.kind == FileKind::File && (one.ino, one.dev) == (other.ino, other.dev)
 }
 
-/// For NFS and similar systems. Creating a link never replaces anything, so a file is linked to its new name. Anything
-/// else is renamed after a check that the name is free.
+/// Renames on NFS and similar systems. Creating a link never replaces anything, so a file is linked to its new name.
+/// Anything else is renamed after a check that the name is free.
 fn rename_new_by_hand(disk: &dyn Disk, from: &Path, to: &Path) -> io::Result<()> {
     if disk.lstat(from)?.kind == FileKind::File {
         disk.link(from, to)?;
@@ -83,7 +84,7 @@ pub(super) fn read_own(disk: &dyn Disk, path: &Path, limit: u64) -> io::Result<O
     Ok(Some(file.read(limit, stat.len)?))
 }
 
-/// Removes the oldest files of a directory beyond this number.
+/// Removes the oldest files of a directory, so that at most `most` stay.
 pub(super) fn remove_oldest(disk: &dyn Disk, dir: &Path, most: usize) -> io::Result<()> {
     let files = disk.list(dir)?.into_iter().filter_map(|(name, stat)| Some((stat.ok()?, name)));
     let files = files.filter(|(it, _)| it.kind == FileKind::File);

@@ -98,7 +98,7 @@ impl PlansDir {
             let git = PathBuf::from(line(disk, &entry.join("gitdir"))?);
             match disk.lstat(&git) {
                 Ok(_) => roots.push(git.parent()?.to_path_buf()),
-                // A locked one may be on a disk that is not mounted.
+                // A locked working tree may be on a disk that is not mounted.
                 Err(error) if is(&error, Errno::NOENT) && disk.lstat(&entry.join("locked")).is_err() => {}
                 Err(_) => return None,
             }
@@ -129,7 +129,7 @@ impl Worktree {
         [self.own, self.common]
     }
 
-    /// If `root` has symbolic links, only [`head`] may read the directories, as it resolves them.
+    /// If `root` has symbolic links, only [`head`] may read the directories, because it resolves them.
     pub(super) fn at(disk: &dyn Disk, root: &Path) -> Option<Self> {
         let git = root.join(".git");
         let kind = disk.lstat(&git).ok()?.kind;

@@ -2,8 +2,8 @@
 //!
 //! Many programs truncate a file before they write it, some of them slowly. A write in between would work on an empty
 //! text and replace everything that the file held. A decision that reads such a file would see a step without status,
-//! order or dependencies. The former length of the file reveals this. It comes from planwatch's write log, from the
-//! index, and from earlier reads of the same command. Without a known length nothing is refused.
+//! order or dependencies. The former length of the file reveals this. It comes from the undo log, from the index, and
+//! from earlier reads of the same command. Without a known length nothing is refused.
 
 use std::cell::OnceCell;
 use std::path::Path;
@@ -23,7 +23,7 @@ const YOUNG_NS: i128 = 2_000_000_000;
 pub(super) struct Known {
     /// The greatest length that it has read, or 0.
     pub read: u64,
-    /// The smallest length that it has written. An editor's text made from it may be as short.
+    /// The smallest length that it has written. A text that an editor made from that version may be as short.
     pub put: Option<u64>,
 }
 
@@ -87,7 +87,7 @@ impl PlansDir {
 
 /// Recognizes files that are being saved.
 ///
-/// The write log is read once, so an instance is valid for a moment only.
+/// The undo log is read once, so an instance is valid for a moment only.
 #[derive(Debug)]
 pub struct Saves<'a> {
     plans: &'a PlansDir,

@@ -26,8 +26,8 @@ impl PlansDir {
         stamped.map_or_else(|_| unwritten(), |it| it.mtime_ns)
     }
 
-    /// The existing directory for the index: `.planwatch` if it is writable and not shared with another machine, else
-    /// a directory in the user's cache directory.
+    /// Returns the directory for the index: `.planwatch` if it is writable and not shared with another machine, else
+    /// a directory in the user's cache directory. It is created if necessary.
     ///
     /// `None` if neither is possible, and where there is neither a plan nor a `.planwatch`: the index would be empty.
     pub fn index_dir(&self) -> Option<PathBuf> {
@@ -60,11 +60,11 @@ impl PlansDir {
         tops.any(|it| has_file(it)) || archived()
     }
 
-    /// A private directory of this user, named by a hash of the plans' path.
+    /// A private directory of this user, named after a hash of the plans' path.
     fn cache_dir(&self) -> Option<PathBuf> {
         let home = self.cache_home.as_deref()?;
         make_dirs(&*self.disk, home, 0o700).ok()?;
-        // The path of the user's directory itself may contain symbolic links.
+        // The path of the user's cache directory itself may contain symbolic links.
         let top = self.disk.canonical(home).ok()?.join("planwatch");
         let name = &blake3::hash(self.root.as_os_str().as_bytes()).to_hex()[..24];
         let dir = top.join(name);

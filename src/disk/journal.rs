@@ -15,7 +15,7 @@ pub(super) const JOURNAL: &str = "journal";
 
 /// One operation of a batch, on paths relative to the plans directory.
 ///
-/// Within a batch no name may be freed and reused, and none changed twice.
+/// Within a batch, no name may be freed and reused, and no file may be changed twice under the same name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FileOp {
     /// Creates a file that must not exist yet, and the directories above it that are missing.
@@ -110,7 +110,7 @@ pub enum Outcome {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unfinished {
-    /// Identifies it for `Locked::discard_unfinished`.
+    /// Identifies the batch for `Locked::discard_unfinished`.
     pub id: String,
     pub verb: String,
     pub at: String,
@@ -128,7 +128,7 @@ impl Unfinished {
         names.any(|name| path.starts_with(name) || name.starts_with(path))
     }
 
-    /// The texts in the journal, with their files' paths.
+    /// The texts in the journal, each with an id and the path of its file.
     pub(super) fn texts(&self) -> Vec<(u64, &Path, &[u8])> {
         let mut texts = Vec::new();
         for (n, op) in self.ops.iter().enumerate() {

@@ -41,7 +41,7 @@ impl PlansDir {
         Some(Answers { disk: Arc::clone(&self.disk), dir })
     }
 
-    /// Whether a change with the key of this record was completed.
+    /// Whether there is a record with this name, which means that a change with its key was completed.
     pub fn has_answer(&self, name: &str) -> bool {
         self.answers().is_some_and(|it| it.find(name).is_ok_and(|it| it.is_some()))
     }
@@ -90,7 +90,7 @@ impl Answers {
         self.dir.join(hour.to_string())
     }
 
-    /// Reads the newest record of a key. An unreadable record is an error; it does not count as a new key.
+    /// Reads the newest record of a key. An unreadable record is an error: the key must not count as new.
     pub fn find(&self, name: &str) -> io::Result<Option<Vec<u8>>> {
         for hour in self.hours() {
             if let Some(found) = read_own(&*self.disk, &self.of_hour(hour).join(name), LIMIT)? {
@@ -190,7 +190,7 @@ impl Locked<'_> {
                 return Ok(self.unchanged(base, was_seen));
             };
             let (before, after) = (base.bytes.clone(), new.clone());
-            // By the path as it was asked for: a symbolic link may be replaced by now.
+            // The operation has the requested path, because a symbolic link in it may have been replaced by now.
             match self.run_keyed(vec![FileOp::Change { path: relative.to_path_buf(), before, after }]) {
                 // An editor that saves by renaming leaves no file for a moment.
                 Err(DiskError::FileChanged { .. } | DiskError::NotFound { .. }) if tried < TRIES => {}

@@ -27,24 +27,26 @@ struct LockWait<'a> {
 }
 
 impl PlansDir {
-    /// Takes the lock that every write needs; `waiting` is called once, after a second.
+    /// Takes the lock that every write needs. If that takes longer than a second, `waiting` is called once.
     ///
-    /// It has two parts: `.planwatch/lock`, where writers queue, and then the plans directory itself. The second part
-    /// works between users, state homes and paths that do not share a `.planwatch`, and while `.planwatch` is deleted.
+    /// The lock has two parts. Writers first lock the file `.planwatch/lock`, and also the lock file of their own state
+    /// directory if that is another directory. Then they lock the plans directory itself. The second part also excludes
+    /// users who cannot open `.planwatch/lock`, and it holds while `.planwatch` is deleted.
     ///
     /// Finishes or undoes what a crash interrupted, and cleans up displaced versions.
     pub fn lock(&self, waiting: &mut dyn FnMut()) -> Result<Locked<'_>, DiskError> {
         let mut wait = LockWait { since: Instant::now(), waiting: Some(waiting) };
         for _ in 0..LOCK_TRIES {
             let home = self.prepare(Making::Anyway)?;
-            // Recreating a deleted directory may have waited, too.
+            // `prepare` may have waited as well; the time limit starts after it.
             wait.since = Instant::now();
             let own = home.dir.join(runtime::LOCK);
             let shared = self.root.join(self.runtime).join(runtime::LOCK);
             let mut also = Vec::new();
             if own != shared {
                 match self.wait_for(&shared, &mut wait) {
-                    // It is another user's or not a directory; the lock on the plans directory has to suffice.
+                    // For example, `.planwatch` is another user's or is not a directory. The lock on the plans
+                    // directory has to suffice.
                     Err(error) if is_out_of_reach(&error) => {}
                     Err(error) => return Err(DiskError::writing(&shared, error)),
                     Ok(None) => return Err(DiskError::Locked { path: shared }),
@@ -52,7 +54,7 @@ impl PlansDir {
                 }
             }
             let handle = match self.wait_for(&own, &mut wait) {
-                // It was deleted after it was prepared.
+                // The state directory was deleted after it was prepared.
                 Err(error) if is(&error, Errno::NOENT) => continue,
                 Err(error) => return Err(DiskError::writing(&own, error)),
                 Ok(None) => return Err(DiskError::Locked { path: own }),
@@ -66,7 +68,7 @@ impl PlansDir {
                 Ok(Some(taken)) => also.push((self.root.clone(), taken)),
             }
             let mine = handle.stat().map_err(|error| DiskError::reading(&own, error))?;
-            // A lock on a file that is no longer at this path excludes nothing.
+            // A lock on a file that is no longer at this path excludes no other process.
             let is_there = |path: &Path, locked: &Stat| {
                 self.disk.lstat(path).is_ok_and(|there| (there.ino, there.dev) == (locked.ino, locked.dev))
             };
@@ -94,7 +96,8 @@ impl PlansDir {
     }
 }
 
-/// Whether a file cannot be opened because of its owner or because something else has its name.
+/// Whether a lock file cannot be used here: it belongs to another user, its file system is read-only, or a part of its
+/// path is missing, a symbolic link or not a directory.
 fn is_out_of_reach(error: &std::io::Error) -> bool {
     const REASONS: [Errno; 6] =
         [Errno::ACCESS, Errno::PERM, Errno::ROFS, Errno::NOENT, Errno::NOTDIR, Errno::LOOP];

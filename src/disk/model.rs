@@ -39,9 +39,9 @@ use state::State;
 /// What goes wrong, and when; calls are counted from 1.
 #[derive(Clone, Copy, Debug, Default)]
 struct Script {
-    /// The world stops before this call.
+    /// The process dies before this call: this call and all later ones fail.
     crash: Option<u64>,
-    /// This call fails with this error and does nothing (a write: half).
+    /// This call fails with this error. It does nothing, except that a write writes half of its bytes.
     fault: Option<(u64, Errno)>,
     editor: Option<Editor>,
     /// By how many bytes files can still grow; a larger write is truncated.
@@ -52,8 +52,9 @@ struct Script {
     saves: [Option<BlindSave>; 2],
     /// Before this call, a program renames a directory.
     moved: Option<(u64, &'static str, &'static str)>,
-    /// Calls that this file system does not have.
+    /// The file system cannot exchange names.
     lacks_exchange: bool,
+    /// The system has no leases.
     lacks_leases: bool,
     /// This directory is a mount point.
     mounted: Option<&'static str>,

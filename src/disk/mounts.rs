@@ -1,7 +1,7 @@
 //! Finds mount points below a plans directory.
 //!
-//! A save through the other path of a mounted file causes no event in its directory, and neither does mounting. The
-//! kernel's mount table is read again only after it has changed.
+//! A save through another path of a mounted file causes no event in the directory of the mount point, and neither does
+//! mounting. The kernel's mount table is read again only after it has changed.
 
 use std::fs::File;
 use std::path::Path;

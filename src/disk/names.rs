@@ -40,7 +40,7 @@ impl Content {
     }
 }
 
-/// The name of a replaced version of a plan file, or of a draft that an exchange is about to put in.
+/// The name of a replaced version of a plan file, or of a draft that is about to be put in place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct VersionName {
     pub origin: Origin,
@@ -198,7 +198,8 @@ pub(super) fn checked(relative: &Path) -> Result<(), DiskError> {
     if depth == 0 { Err(bad()) } else { Ok(()) }
 }
 
-/// Names that no path in a repository may contain; compared without case, because some file systems ignore it.
+/// Whether a name is git's or planwatch's own, so that no path in a repository may contain it. Compares without case,
+/// because some file systems ignore case.
 pub(super) fn is_closed_name(name: &OsStr) -> bool {
     name.as_bytes().eq_ignore_ascii_case(b".git") || is_runtime(name)
 }

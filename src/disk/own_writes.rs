@@ -1,4 +1,4 @@
-//! What planwatch's own log says about files. Repeated reads only parse what was appended.
+//! What the undo log says about files. Repeated reads only parse what was appended.
 
 use std::collections::BTreeSet;
 use std::hash::{Hash, Hasher};
@@ -9,7 +9,7 @@ use super::path_text::Text;
 use super::plans_dir::PlansDir;
 use super::undo::{Record, What, leaves, records};
 
-/// What planwatch left in a file, according to its log.
+/// What planwatch left in a file, according to the undo log.
 #[derive(Clone, Debug, Eq)]
 pub struct OwnWrite {
     /// The unit of `undo` that it belongs to.
@@ -65,7 +65,7 @@ impl OwnLog {
                 self.log.extend(records(added));
                 known
             }
-            // It was truncated or deleted.
+            // The log was truncated or deleted.
             None => {
                 self.log = records(&bytes).collect();
                 self.writes.clear();
@@ -102,7 +102,7 @@ impl LastWrites {
         let wanted = serde_json::to_string(&Text::of(relative)).ok()?;
         let lines = self.0.rsplit('\n').filter(|line| line.contains(&wanted) || line.contains("\"undone\""));
         let mut undone = BTreeSet::new();
-        // What the oldest undone write found so far had replaced: its undo has put that back.
+        // The text that the oldest undone write found so far had replaced; `undo` has put it back.
         let mut back = None;
         for record in lines.filter_map(|line| serde_json::from_str::<Record>(line).ok()) {
             let is_undone = undone.contains(&record.unit);

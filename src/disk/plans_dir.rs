@@ -35,7 +35,7 @@ pub struct PlansDir {
     pub(super) disk: Arc<dyn Disk>,
     /// Without symbolic links.
     pub(super) root: PathBuf,
-    /// What the directory of the state is called.
+    /// The name of the directory for the state, usually `.planwatch`.
     pub(super) runtime: &'static str,
     pub(super) state_home: Option<PathBuf>,
     pub(super) cache_home: Option<PathBuf>,
@@ -50,7 +50,7 @@ pub struct PlansDir {
 #[derive(Clone, Copy)]
 pub(super) enum Making {
     Not,
-    /// If it is missing and there is a plan.
+    /// If `.planwatch` is missing and there is a plan.
     ForPlans,
     Anyway,
 }
@@ -118,7 +118,7 @@ impl PlansDir {
 
     /// From here on `.planwatch` is used only if another process created it.
     ///
-    /// For long-running processes: a directory without it may be in the middle of a deletion.
+    /// For long-running processes: a plans directory without `.planwatch` may be in the middle of a deletion.
     #[must_use]
     pub fn only_looking(self) -> Self {
         Self { makes: false, home: Mutex::new(None), ..self }
@@ -136,7 +136,7 @@ impl PlansDir {
         self.prepare(Making::ForPlans).ok().filter(|it| it.trust == Trust::Own).map(|it| it.dir)
     }
 
-    /// Whether there is a place for the key that marks an own `.planwatch`.
+    /// Whether the key that marks an own `.planwatch` exists or could be created.
     pub fn has_key(&self) -> bool {
         self.state_home.as_deref().is_some_and(|home| runtime::key(&*self.disk, home).is_some())
     }

@@ -1,7 +1,7 @@
 //! Whether a process still exists, identified by number, start time, boot and namespaces.
 //!
-//! Read from `/proc`, which only Linux has. If processes cannot be seen, as on other systems, in another container or
-//! under `hidepid`, the answer is "unseen": a guess could take a claim from a live worker.
+//! This is read from `/proc`, which only Linux has. If processes cannot be seen, as on other systems, in another
+//! container or under `hidepid`, the answer is "unseen": a guess could take a claim from a live worker.
 //!
 //! A number is valid in one pid namespace, and a start time in one time namespace: the kernel adds the boot time
 //! offset of the reader's namespace to field 22 (`time_namespaces(7)`). A namespace is identified by its link in
@@ -39,7 +39,7 @@ struct Place {
     clock: Option<String>,
 }
 
-/// The time namespace on kernels without time namespaces.
+/// The value of [`Process::clock`] on kernels without time namespaces.
 const ONLY_CLOCK: &str = "none";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,8 +87,8 @@ impl Process {
         }
         match (&self.clock, &reader.clock) {
             (Some(then), Some(now)) if then == now => {}
-            // A record of an earlier release: an equal time proves that it is the process, a different one proves
-            // nothing.
+            // A record of an earlier release: an equal time proves that this is the same process, a different time
+            // proves nothing.
             (None, _) => {
                 let is_same = matches!(sight(), Sighting::Running { start } if start == self.start);
                 return if is_same { ProcessState::Running } else { ProcessState::Unseen };

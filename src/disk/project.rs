@@ -28,7 +28,7 @@ const HIDDEN: &str = ".planwatch-init";
 #[derive(Debug)]
 pub struct Project {
     files: PlansDir,
-    /// Where the project's state belongs in the plans directory's state.
+    /// The directory for the project's state in the state directory of its plans; `None` if it cannot be there.
     place: Option<PathBuf>,
 }
 

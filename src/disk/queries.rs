@@ -53,8 +53,8 @@ impl PlansDir {
         names.unwrap_or_default().iter().any(|it| it.to_str().is_none())
     }
 
-    /// The clock that stamps files, in nanoseconds since 1970. A file with a stamp of this moment may still change
-    /// without a new stamp.
+    /// The machine's clock, in nanoseconds since 1970. A file with a stamp of this moment may still change without
+    /// a new stamp.
     pub fn now_ns(&self) -> i128 {
         self.disk.now_ns()
     }

@@ -36,7 +36,7 @@ pub struct Reach<'a> {
 impl<'a> Reach<'a> {
     /// `state_home` is the user's state directory, which contains the key.
     pub fn of(disk: &'a dyn Disk, repository: &Path, state_home: Option<&Path>) -> Self {
-        // If it does not exist, nothing is inside it.
+        // If the repository does not exist, nothing is inside it.
         let root = disk.canonical(repository).unwrap_or_else(|_| repository.to_path_buf());
         let git = Worktree::at(disk, &root).map(Worktree::directories).into_iter().flatten();
         let state = state_home.and_then(|it| disk.canonical(it).ok()).map(|it| it.join("planwatch"));
@@ -58,7 +58,7 @@ impl<'a> Reach<'a> {
         match found {
             Ok(real) if is_bound && !self.is_open(&real) => Err(outside()),
             Ok(real) if is_secret(&real, &self.closed) => Err(DiskError::Secret { path: path.to_path_buf() }),
-            // Outside, missing and existing files give the same error.
+            // Outside the repository, missing files give the same error as existing ones.
             Err(_) if is_bound && (self.follows_own_link(&whole) || !self.is_open(&lexical(&whole))) => {
                 Err(outside())
             }

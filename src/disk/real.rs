@@ -53,7 +53,7 @@ impl Disk for RealDisk {
         let flags = AtFlags::SYMLINK_NOFOLLOW;
         match statx(CWD, path, flags, StatxFlags::MNT_ID) {
             Ok(it) if it.stx_mask & StatxFlags::MNT_ID.bits() != 0 => Ok(it.stx_mnt_id),
-            // Before Linux 5.8.
+            // Linux reports mount ids since version 5.8.
             _ => Ok(self.lstat(path)?.dev),
         }
     }
@@ -291,11 +291,11 @@ fn copy_attributes(from: &Path, to: &File) {
     }
 }
 
-/// Enough for the names of a typical directory.
+/// The size of the buffer for listing a directory, in bytes; enough for the names of a typical directory.
 #[cfg(target_os = "linux")]
 const NAMES: usize = 8 << 10;
 
-/// Uses the handle itself: the library's reader would open the directory again.
+/// Uses the handle itself: `rustix::fs::Dir` would open the directory again.
 #[cfg(target_os = "linux")]
 fn read_names(handle: &File) -> io::Result<Vec<OsString>> {
     let mut buffer = [std::mem::MaybeUninit::uninit(); NAMES];

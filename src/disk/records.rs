@@ -45,11 +45,11 @@ struct Modes {
 /// Records name plans and steps, which may be private.
 const PRIVATE: Modes = Modes { dir: 0o700, file: 0o600 };
 
-/// In git's directory all users of a repository share them: a claim that others cannot read would be given out again.
-/// As with git's own files, the umask decides who may read them.
+/// In git's directory, all users of a repository share the records: if other users could not read a claim, they would
+/// claim its step again. As with git's own files, the umask decides who may read them.
 const SHARED: Modes = Modes { dir: 0o777, file: 0o644 };
 
-/// The right to write records.
+/// The lock that writing records needs.
 #[derive(Debug)]
 pub struct LockedRecords {
     records: Records,
@@ -161,7 +161,8 @@ impl Records {
         read_own(&*self.disk, &self.dir.join(name), u64::MAX)
     }
 
-    /// Returns why no record can be written; leaves nothing but the lock file if the directory exists.
+    /// Checks whether records can be written; the error says why not. Leaves only the lock file, and only if the
+    /// directory exists.
     pub fn is_writable(&self) -> io::Result<()> {
         match self.disk.lock(&self.dir.join(LOCK), Duration::ZERO) {
             Err(error) if is(&error, Errno::NOENT) => {
@@ -174,8 +175,8 @@ impl Records {
         }
     }
 
-    /// Takes the lock of one record; `None` if another process holds it longer than `patience`. The lock ends with the
-    /// process.
+    /// Takes the lock of one record; `None` if another process holds it longer than `patience`. The lock is released on
+    /// drop or when the process dies.
     pub fn hold(&self, name: &str, patience: Duration) -> Result<Option<HeldRecord>, DiskError> {
         let lock = || {
             make_dirs(&*self.disk, &self.dir, self.modes.dir)?;
@@ -219,7 +220,7 @@ impl Records {
             };
             let Some(lock) = lock else { return Ok(None) };
             let mine = lock.stat()?;
-            // A lock on a file that is no longer at this path excludes nothing.
+            // A lock on a file that is no longer at this path excludes no other process.
             if self.disk.lstat(&path).is_ok_and(|there| (there.ino, there.dev) == (mine.ino, mine.dev)) {
                 return Ok(Some(LockedRecords { records: self.clone(), _lock: lock }));
             }

@@ -1,8 +1,8 @@
-//! The key of a request whose changes are recorded with it.
+//! The key of a request. The changes of the request are recorded with its key.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// The key of a request whose changes are recorded with it; clones share their state.
+/// The key of a request, and the content of the record for its next change; clones share that content.
 #[derive(Clone, Debug)]
 pub struct Keyed {
     name: String,

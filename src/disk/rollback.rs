@@ -318,7 +318,7 @@ impl Locked<'_> {
     }
 }
 
-/// What an operation of the batch put into the file that operation `n` renames.
+/// What an earlier operation of the batch put into the file that operation `n` renames.
 fn put_text(journal: &Journal, n: usize) -> Option<Content> {
     let from = journal.ops[n].names().0;
     journal.ops[..n].iter().rev().find_map(|op| match op {

@@ -57,7 +57,7 @@ impl PlansDir {
         opened.map_err(|error| DiskError::writing(path, error))
     }
 
-    /// The path of a file in `.planwatch/logs`, whose directory is created.
+    /// Returns the path of a file in `.planwatch/logs`, and creates that directory.
     fn run_file(&self, relative: &str) -> Result<PathBuf, DiskError> {
         let path = self.place_of(relative)?;
         let dir = path.parent().unwrap_or(&self.root);

@@ -67,7 +67,7 @@ pub(super) struct Home {
 struct Seeker<'a> {
     disk: &'a dyn Disk,
     root: &'a Path,
-    /// What the directory is called, mostly `.planwatch`.
+    /// The name of the directory for the state, usually `.planwatch`.
     name: &'static str,
     root_ino: u64,
     key: Option<&'a [u8; 32]>,
@@ -224,7 +224,7 @@ impl<'a> Seeker<'a> {
             return Err(Errno::NOTDIR.into());
         }
         // A `.planwatch` from a repository may lack a `.gitignore`, and git would list the lock file. The mode lets
-        // every user's git read it.
+        // every user's git read the `.gitignore`.
         write_new(self.disk, &top.join(IGNORE), 0o644, IGNORE_ALL, Safe::No).ok();
         self.disk.sync_dir(top)?;
         for name in self.names() {
@@ -249,7 +249,8 @@ impl<'a> Seeker<'a> {
             disk.make_dir(&fresh.join(name), 0o700)?;
         }
         write_new(disk, &fresh.join(IGNORE), 0o600, IGNORE_ALL, Safe::No)?;
-        // Created here, it belongs to the owner of the directory, whichever process writes first.
+        // The lock file is created here so that it belongs to the owner of the directory, not to the user who writes
+        // first.
         write_new(disk, &fresh.join(LOCK), 0o600, b"", Safe::No)?;
         let ino = disk.lstat(&fresh)?.ino;
         if let Some(key) = key {

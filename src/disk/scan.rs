@@ -49,15 +49,16 @@ type Listing = Vec<(OsString, io::Result<Stat>)>;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Depth {
-    /// Its own names.
+    /// The names in a directory.
     Names,
-    /// Also the names in its directories.
+    /// Also the names one level deeper.
     Nested,
 }
 
 impl PlansDir {
-    /// Lists the directories that may be plans, sorted, and other entries beside them. Each can then be scanned
-    /// separately, in any thread. Hidden directories such as `.planwatch` are left out.
+    /// Lists the directories that may be plans, sorted. Each can then be scanned separately, in any thread. The scan
+    /// has entries for `_archive` and `_templates` themselves, and the names that could not be examined. Hidden
+    /// directories such as `.planwatch` are left out.
     pub fn plan_dirs(&self) -> (Vec<PlanDir>, Scan) {
         let (mut scan, mut dirs) = (Scan::default(), Vec::new());
         match self.disk.list(&self.root) {
@@ -78,9 +79,9 @@ impl PlansDir {
         self.scan_entry(dir.relative.clone(), dir.stat, Depth::Nested, scan);
     }
 
-    /// Lists a directory that contains only files, unordered; otherwise [`Self::scan_dir`] is needed.
+    /// Lists a directory that contains only files, unordered. This is a fast path for the usual case.
     ///
-    /// This keeps the usual case cheap.
+    /// `None` if the directory contains anything else or cannot be listed; then [`Self::scan_dir`] is needed.
     pub fn plain_files(&self, dir: &PlanDir) -> Option<Vec<(OsString, Stat)>> {
         if dir.stat.kind != FileKind::Dir {
             return None;
@@ -100,8 +101,8 @@ impl PlansDir {
         self.is_young(dir.stat.mtime_ns) && is_empty()
     }
 
-    /// Lists one plan's directory, its files and one level of nested directories. Without the directory the result is
-    /// empty.
+    /// Lists one plan's directory, its files and one level of nested directories. If the directory is missing, the
+    /// result is empty.
     pub fn scan_plan(&self, plan_dir: &Path) -> Scan {
         let mut scan = Scan::default();
         if let Err(error) = checked(plan_dir) {

@@ -12,7 +12,7 @@ use super::real::RealDisk;
 
 static NEXT: AtomicU64 = AtomicU64::new(0);
 
-/// Files with hidden names of their own; dropping this removes them.
+/// Hidden files with unique names; dropping this removes them.
 #[derive(Debug)]
 pub struct ScratchFiles {
     pub paths: Vec<PathBuf>,

@@ -28,7 +28,7 @@ pub use choice::{UndoChange, UndoEntry, UndoError, Undone};
 
 pub(super) const LOG: &str = "log";
 
-/// The directory into which files are removed. Each removal has directories of its own there.
+/// The directory to which removed files are moved. Each removal has directories of its own there.
 pub(super) const ARCHIVE: &str = "_archive";
 
 const REMEMBERED: usize = 100;
@@ -36,7 +36,7 @@ const REMEMBERED: usize = 100;
 /// The size limit of retained texts; the oldest are removed first.
 const MOST_BYTES: u64 = 64 << 20;
 
-/// How long the log gets before it is shortened.
+/// How many records the log gets before it is shortened.
 const LOG_LINES: usize = 4 * REMEMBERED;
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -332,8 +332,8 @@ impl Locked<'_> {
         Record { unit: id, verb, at, by: self.by.clone(), ..record }
     }
 
-    /// Appends records with one call, so that they are rarely separated. If that fails, the log is marked as
-    /// incomplete, and the rest of the unit is not recorded.
+    /// Appends records with one call, so that the records of other threads rarely come between them. If that fails, the
+    /// log is marked as incomplete, and the rest of the unit is not recorded.
     pub(super) fn log(&self, records: &[Record]) {
         let Some(unit) = records.first().map(|it| it.unit) else { return };
         let is_part_missing = self.unrecorded_unit.load(Ordering::Relaxed) == unit;

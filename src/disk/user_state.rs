@@ -13,7 +13,7 @@ use super::fs_ops::{Safe, is, make_dirs, read_own, write_new};
 use super::plans_dir::PlansDir;
 use super::reach::Origin;
 
-/// No record is larger.
+/// A larger record is not read.
 const RECORD_LIMIT: u64 = 1 << 20;
 
 /// Write permission for the group and for others.

@@ -24,9 +24,9 @@ use super::runtime::Trust;
 pub(super) const WAIT: Duration = Duration::from_millis(5);
 pub(super) const WAITS: usize = 10;
 
-/// The lock of a plans directory, and the only way to write to it.
+/// The lock of a plans directory, and the only way to change its plan files.
 ///
-/// When a method returns, its changes are durable. Drop releases the lock.
+/// When a method returns, its changes of plan files are durable. Drop releases the lock.
 #[derive(Debug)]
 pub struct Locked<'a> {
     pub(super) plans: &'a PlansDir,
@@ -41,13 +41,13 @@ pub struct Locked<'a> {
     pub(super) unit: Option<Unit>,
     pub(super) by: String,
     pub(super) lengths: Option<&'a dyn Lengths>,
-    /// The key that changes are recorded with.
+    /// The key of the current request; its changes are recorded with this key.
     pub(super) keyed: Option<Keyed>,
     /// The texts that planwatch put into a file and withdrew during a change with a key.
     pub(super) withdrawn: Vec<Withdrawn>,
     /// A change was made that undo could not record.
     pub(super) is_unrecorded: AtomicBool,
-    /// The unit of the last record that could not be written; the unit's other records are worth nothing without it.
+    /// The unit of the last record that could not be written. Later records of this unit are not written either.
     pub(super) unrecorded_unit: AtomicU64,
 }
 
@@ -101,7 +101,8 @@ pub(super) struct Version {
 #[derive(Clone, Debug)]
 pub(super) struct Withdrawn {
     pub ours: Vec<u8>,
-    /// The text that it had replaced and that was put back; it was saved before `ours` was in the file.
+    /// The other program's text that `ours` had replaced and that was put back. It was saved before `ours` was in the
+    /// file.
     pub theirs: Option<Vec<u8>>,
 }
 
@@ -112,7 +113,7 @@ pub(super) struct Draft {
 }
 
 impl<'a> Locked<'a> {
-    /// `lock` is the stat of the own lock file when it was taken.
+    /// `lock` is the stat of the state directory's lock file at the moment when it was locked.
     pub(super) fn take(
         plans: &'a PlansDir,
         (handle, also): (Box<dyn DiskFile>, Arc<Locks>),
@@ -259,14 +260,15 @@ impl<'a> Locked<'a> {
 
     /// Whether a text looks like the beginning of a save.
     ///
-    /// A truncated file is empty, and the kernel makes a long write visible page by page.
+    /// An editor that truncates a file first leaves it empty for a moment. The kernel then makes a long write visible
+    /// page by page, so the length is a multiple of the page size until the write is complete.
     fn is_half_saved(&self, bytes: &[u8], stat: &Stat) -> bool {
         const PAGE: usize = 4096;
         const YOUNG: i128 = 1_000_000_000;
         bytes.len().is_multiple_of(PAGE) && self.plans.disk.now_ns() - stat.mtime_ns < YOUNG
     }
 
-    /// Reads what an exchange brought out, and waits for a save to finish.
+    /// Reads a version that an exchange displaced, and waits for a save to finish.
     pub(super) fn read_save(&self, at: &Path) -> Result<(Vec<u8>, Stat), DiskError> {
         let mut found = self.read_displaced(at)?;
         for _ in 0..WAITS {
@@ -279,8 +281,8 @@ impl<'a> Locked<'a> {
         Ok(found)
     }
 
-    /// Reads what an exchange brought out; tries more often than [`PlansDir::read`], because the file has already been
-    /// replaced.
+    /// Reads a version that an exchange displaced; tries more often than [`PlansDir::read`], because the file has
+    /// already been replaced.
     pub(super) fn read_displaced(&self, at: &Path) -> Result<(Vec<u8>, Stat), DiskError> {
         for _ in 0..20 {
             if let Some(found) = read_at_rest(&*self.plans.disk, at)? {

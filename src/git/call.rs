@@ -11,10 +11,10 @@ use super::error::GitError;
 use super::oid::Oid;
 use super::pipes::Pipes;
 
-/// The time limit of a call that names no other.
+/// The default time limit of a call.
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// The output limit in bytes of a call that names no other.
+/// The default output limit of a call, in bytes.
 const MOST: usize = 256 << 20;
 
 /// Variables that select another repository, index or rules for paths, or change what git reads, prints or logs. Git
@@ -54,7 +54,7 @@ pub struct Call {
     variables: Vec<(&'static str, OsString)>,
     input: Vec<u8>,
     limit: Duration,
-    /// The limit applies to silence, not to the whole call.
+    /// Whether the limit is for the time without output, not for the whole call.
     is_silence_limit: bool,
     most: usize,
     is_shielded: bool,
@@ -88,7 +88,8 @@ impl Call {
         }
     }
 
-    /// Ctrl-C at the terminal does not reach the command, which would otherwise end with its work half done.
+    /// Puts the command into a process group of its own, so that Ctrl-C at the terminal does not end it with its work half
+    /// done.
     #[must_use]
     pub fn shielded(mut self) -> Self {
         self.is_shielded = true;
@@ -122,15 +123,15 @@ impl Call {
         self
     }
 
-    /// One word that is no option, or the value of the option before it; never text from a user or a repository that may
-    /// begin with `-`.
+    /// Adds one argument. It must not be text from a user or a repository that git could take for an option because it
+    /// begins with `-`.
     #[must_use]
     pub fn arg(mut self, word: impl AsRef<OsStr>) -> Self {
         self.arguments.push(word.as_ref().to_owned());
         self
     }
 
-    /// Objects; they come before the paths.
+    /// Adds the names of objects; they come before the paths.
     #[must_use]
     pub fn oids<'a>(mut self, oids: impl IntoIterator<Item = &'a Oid>) -> Self {
         self.arguments.extend(oids.into_iter().map(|it| it.as_str().into()));
@@ -144,7 +145,7 @@ impl Call {
         self.pathspecs(paths)
     }
 
-    /// Patterns for paths, with git's own magic.
+    /// Patterns for paths, with git's pathspec magic.
     #[must_use]
     pub fn pathspecs<T: AsRef<OsStr>>(mut self, specs: impl IntoIterator<Item = T>) -> Self {
         self.arguments.push("--".into());
@@ -212,7 +213,7 @@ impl Call {
     pub(super) fn open(self) -> Result<Stream, GitError> {
         let started = Pipes::start(&mut self.command(), self.limit, self.is_silence_limit);
         let mut pipes = started.map_err(|error| match error.kind() {
-            // The working directory may also be the cause.
+            // A missing working directory causes the same error.
             ErrorKind::NotFound if self.directory.is_dir() => GitError::Missing,
             _ => GitError::NotStarted(error),
         })?;

@@ -73,7 +73,7 @@ impl CatFile {
         Ok(Self::of(stream))
     }
 
-    /// Reads one object by a name such as an oid, `OID:path` or `:2:path`. A name with a line break is missing: the
+    /// Reads one object by a name such as an oid, `OID:path` or `:2:path`. A name with a line break counts as missing: the
     /// protocol cannot express it.
     pub fn read(&mut self, name: &[u8]) -> Result<Found, GitError> {
         if !is_sendable(name) {
@@ -135,7 +135,7 @@ impl CatFile {
     }
 }
 
-/// Files by the names of their objects, from one process that starts when the first one is read.
+/// Reads files by the names of their objects. One process reads all of them; it starts with the first read.
 pub struct Blobs<'a> {
     git: &'a Git,
     running: RefCell<Option<CatFile>>,

@@ -46,7 +46,7 @@ pub(super) type Entries = BTreeMap<Vec<u8>, Entry>;
 /// The mode of a new file.
 const PLAIN: u32 = 0o100_644;
 
-/// Numbers the indexes of this process.
+/// The number of this process's next separate index; it makes the name of the index's file unique.
 static NEXT: AtomicU32 = AtomicU32::new(0);
 
 impl Git {
@@ -107,7 +107,7 @@ impl Git {
             any = any.or_else(|| blob.clone());
             entries.insert(name, blob.map(|it| (mode, it)));
         }
-        // Without a commit or a blob the length of the null object is unknown; then nothing is changed in the index.
+        // Without a commit or a blob, the length of the null object's name is unknown; then the index is not changed.
         any.map_or(Ok(()), |any| self.write_index(&entries, &any))
     }
 
@@ -173,8 +173,8 @@ impl Git {
             own(&["update-index", "-z", "--index-info"]).input(lines).run()?;
             read_oid("write-tree", &own(&["write-tree"]).line()?)
         })();
-        // Git leaves no lock file next to this index, so only the index itself is removed. If that fails, the file is
-        // not used again.
+        // Git leaves no lock file next to this index, so only the index itself is removed. If that fails, the file stays,
+        // but it is not used again.
         RealDisk.remove(&path).ok();
         made
     }

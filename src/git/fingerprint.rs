@@ -12,7 +12,7 @@ use super::call::Call;
 /// Untracked files beyond this number count only by their names, not by size and time.
 const MAX_UNTRACKED: usize = 10_000;
 
-/// A large tree is read from the disk.
+/// The limit is long, because git may have to read a large tree from the disk.
 const LIMIT: Duration = Duration::from_secs(600);
 
 /// Returns a hash of everything that git sees of the tree at `root` except `without`; `None` if git fails.

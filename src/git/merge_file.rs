@@ -46,7 +46,7 @@ pub struct LineMerge {
     marker_size: String,
 }
 
-/// The side that every conflict takes.
+/// How every conflict is resolved: with the lines of one side, or with those of both.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Favor {
     Ours,
@@ -61,7 +61,7 @@ impl LineMerge {
         Self { directory, scratch, marker_size: marker_size.clamp(1, 1000).to_string() }
     }
 
-    /// The merge in which every conflict takes one side.
+    /// Merges texts, and resolves every conflict as `side` says. `None` if that fails.
     pub fn favoring(&self, side: Favor, base: &[u8], ours: &[u8], theirs: &[u8]) -> Option<Vec<u8>> {
         let option = match side {
             Favor::Ours => "--ours",

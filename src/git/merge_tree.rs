@@ -61,7 +61,8 @@ impl Git {
         self.commit_tree(tree, parents, message, is_signed)
     }
 
-    /// The tree of a commit with everything below `path` as in another commit; `None` if it already is.
+    /// The tree of `commit` with everything below `path` as in `other`, and the paths that differ; `None` if there is no
+    /// difference.
     pub fn tree_with_path_of(
         &self,
         commit: &Oid,
@@ -86,13 +87,13 @@ impl Git {
         Ok(Some((tree, changed.keys().map(|it| String::from_utf8_lossy(it).into_owned()).collect())))
     }
 
-    /// The commit of a full reference name; none: there is no such reference.
+    /// The commit of a full reference name; `None` if there is no such reference.
     pub fn find_ref(&self, name: &str) -> Result<Option<Oid>, GitError> {
         let refs = self.refs_below(name)?;
         Ok(refs.into_iter().find(|it| it.name == name).map(|it| it.tip))
     }
 
-    /// The references of this full name, or below it.
+    /// The references with this full name, or below it.
     pub fn refs_below(&self, name: &str) -> Result<Vec<Branch>, GitError> {
         read_branches(&self.call(&["for-each-ref", FORMAT]).arg(name).run()?)
     }

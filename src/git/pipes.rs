@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
-/// How many bytes of standard error are kept: the last ones.
+/// How many of the last bytes of standard error are kept.
 const MAX_STDERR: usize = 16 << 10;
 
 /// The longest pause between two checks of whether a process has ended, after it closed its output.
@@ -25,17 +25,17 @@ pub(super) struct Pipes {
     /// The bytes for standard input; the first `n_written` of them are already written.
     input: Vec<u8>,
     n_written: usize,
-    /// Closes standard input when everything is written.
+    /// Whether standard input is closed when everything is written.
     is_last_input: bool,
     stderr_tail: Vec<u8>,
     deadline: Instant,
     limit: Duration,
-    /// Output and errors postpone the deadline.
+    /// Whether the time limit starts again with each output on standard output or standard error.
     is_silence_limit: bool,
     has_ended: bool,
 }
 
-/// The result of a turn.
+/// What one round of serving the pipes has read.
 enum Turn {
     Output(usize),
     Ended,
@@ -139,7 +139,7 @@ impl Pipes {
         }
     }
 
-    /// Waits until a pipe is ready: standard input, output, error.
+    /// Waits until a pipe is ready. Returns whether standard input, standard output and standard error are ready.
     fn wait(&self) -> io::Result<(bool, bool, bool)> {
         let left = self.deadline.saturating_duration_since(Instant::now());
         if left.is_zero() {

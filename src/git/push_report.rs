@@ -103,7 +103,7 @@ const REFUSALS: [&str; 18] = [
     "insufficient permission",
 ];
 
-/// Words of errors for a remote that was not reached, or gave no answer in time: a second attempt at once would only
+/// Words of errors for a remote that was not reached, or gave no answer in time. A second attempt right away would only
 /// take as long again.
 const AWAY: [&str; 8] = [
     "Could not resolve",
@@ -119,8 +119,8 @@ const AWAY: [&str; 8] = [
 /// The beginning of the message for an exceeded time limit.
 pub(super) const NO_ANSWER: &str = "there was no answer within";
 
-/// Whether the error is none of `AWAY`: the connection may have broken after the request was carried out. Repeating it
-/// shows whether it was.
+/// Whether the remote was reached, as far as the error shows: it contains none of the words of `AWAY`. The connection may
+/// have broken after the request was carried out. Repeating the request shows whether it was.
 pub fn is_broken(silence: &str) -> bool {
     AWAY.iter().all(|it| !silence.contains(it))
 }
@@ -137,7 +137,7 @@ pub(super) fn fault_of(stderr: &str) -> RemoteFault {
     }
 }
 
-/// The line that says the most: a refusal, or that the remote is unreachable; else the first error.
+/// The line that says the most: a refusal, or that the remote is unreachable; else the first error; else the last line.
 fn line_of(stderr: &str) -> String {
     let lines = || stderr.split(['\n', '\r']).map(str::trim).filter(|it| !it.is_empty());
     let refusal = lines().find(|line| REFUSALS.iter().chain(&AWAY).any(|it| line.contains(it)));
@@ -148,7 +148,7 @@ fn line_of(stderr: &str) -> String {
     without_password(line).chars().filter(|it| !it.is_control()).take(300).collect()
 }
 
-/// A URL in an error may contain a password.
+/// Removes the user name and the password from a URL in an error.
 fn without_password(line: &str) -> String {
     let Some((before, after)) = line.split_once("://") else { return line.to_owned() };
     let end = after.find(['/', ' ', '\'']).unwrap_or(after.len());

@@ -9,7 +9,7 @@ pub struct Branch {
     /// The full name: `refs/heads/…` or `refs/remotes/…`.
     pub name: String,
     pub tip: Oid,
-    /// When its last commit was made, in seconds.
+    /// When its last commit was made, in seconds since 1970.
     pub at: i64,
     /// Who wrote its last commit.
     pub author: String,

@@ -19,10 +19,10 @@ use super::repository::Git;
 /// How long a remote may be silent.
 pub const SILENCE: Duration = Duration::from_secs(10);
 
-/// The same for git's HTTP client, which has no limit of its own.
+/// How long a remote may be silent for git's HTTP client, in seconds. The client has no limit of its own.
 const HTTP_SILENCE: &str = "8";
 
-/// For ssh, unless the user has configured another program.
+/// The command for ssh, unless the user has configured another one.
 const SSH: &str = "ssh -o BatchMode=yes -o ConnectTimeout=10";
 
 /// One ref to be pushed.
@@ -61,7 +61,8 @@ impl From<GitError> for RemoteError {
 impl Git {
     /// The URL to which a remote of this clone's configuration is pushed; none if there is no such remote.
     pub fn push_url(&self, remote: &str) -> Result<Option<String>, GitError> {
-        // A URL or a path in place of a name would come from the repository, not from this clone.
+        // A URL or a path instead of a name is not used: it may come from the repository, not from this clone's
+        // configuration.
         if !is_remote_name(remote) {
             return Ok(None);
         }
@@ -70,7 +71,7 @@ impl Git {
         Ok(Some(url).filter(|it| code == 0 && !it.is_empty() && !it.starts_with('-')))
     }
 
-    /// Fetches refs into this clone, and removes those of the targets that the remote no longer has.
+    /// Fetches refs into this clone, and removes local targets whose refs the remote no longer has.
     pub fn fetch_refs(&self, url: &str, refspecs: &[String]) -> Result<(), RemoteError> {
         let words = [
             "fetch",
@@ -134,7 +135,7 @@ impl Git {
         Ok(pushed)
     }
 
-    /// Whether the remote has these branches, in their order.
+    /// Whether the remote has these refs, given by their full names; the answers are in the order of the names.
     pub fn remote_has(&self, url: &str, names: &[String]) -> Result<Vec<bool>, RemoteError> {
         let call = self.remote_call(&["ls-remote", "--refs", "--"], url)?.arg(url);
         let Output { code, stdout, stderr } = names.iter().fold(call, Call::arg).output()?;

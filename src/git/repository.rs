@@ -52,7 +52,7 @@ impl Git {
         Ok(Self::with_head(directory)?.0)
     }
 
-    /// Like [`Self::at`], with what the same process says of `HEAD`.
+    /// Like [`Self::at`], with `HEAD`, which the same git process reports.
     pub fn with_head(directory: &Path) -> Result<(Self, Head), GitError> {
         // Starting a process takes most of its time, so both start at once.
         let version = Call::new(directory, &["version"]).stream()?;
@@ -92,7 +92,7 @@ impl Git {
         Ok((Self { root: path(root), git_dir: path(git_dir), common_dir, version }, head))
     }
 
-    /// Refuses a git that lacks a feature.
+    /// Returns an error if git is older than this version; `for_what` names the feature that needs it.
     pub fn require(&self, major: u32, minor: u32, for_what: &'static str) -> Result<(), GitError> {
         let needed = Version { major, minor };
         match self.version < needed {
@@ -111,8 +111,8 @@ impl Git {
         if self.require(2, 45, "").is_ok() { call } else { call.config("protocol.allow", "never") }
     }
 
-    /// A path relative to the top directory; `None` if it is outside. If the path as given is not inside, the links of
-    /// its directory are resolved.
+    /// A path relative to the top directory; `None` if it is outside. If the path as given is not inside, the symbolic
+    /// links of its directory are resolved.
     pub fn relative(&self, path: &Path) -> Option<PathBuf> {
         let inside = |path: &Path| path.strip_prefix(&self.root).map(Path::to_path_buf).ok();
         inside(path).or_else(|| {
@@ -126,7 +126,7 @@ impl Git {
         self.find_object(&format!("{revision}^{{commit}}"), revision)
     }
 
-    /// Like [`Self::find_revision`]; none is an error.
+    /// Like [`Self::find_revision`], but a missing revision is an error.
     pub fn revision(&self, revision: &str) -> Result<Oid, GitError> {
         let missing = || GitError::NoRevision { revision: revision.to_owned() };
         self.find_revision(revision)?.ok_or_else(missing)

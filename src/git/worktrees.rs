@@ -14,7 +14,7 @@ use super::oid::Oid;
 use super::repository::Git;
 use super::status::{FileStatus, StatusKind};
 
-/// A large tree is written to the disk, or read from it.
+/// The limit is long, because git may have to write a large tree to the disk, or read it.
 const LIMIT: Duration = Duration::from_secs(600);
 
 /// How long another program may hold the index.
@@ -86,7 +86,7 @@ impl Git {
     /// neither committed nor ignored; changed files that git was told to leave alone; submodules; other repositories,
     /// of which this one knows only the id of a commit.
     ///
-    /// It is marked first, so that a tree of which only a part was removed is not taken for a whole one.
+    /// The tree is locked first, so that a tree of which only a part was removed is not taken for a whole one.
     pub fn remove_tree(&self, path: &Path) -> Result<bool, GitError> {
         let inside = Self::at(path)?;
         let has_modules = RealDisk.lstat(&inside.git_dir.join("modules")).is_ok();
@@ -105,7 +105,7 @@ impl Git {
         call.shielded().limit(LIMIT).run().map(drop)
     }
 
-    /// Removes locks that killed processes of this working tree left. Only for a tree in which nothing runs.
+    /// Removes the lock files of git that killed processes in this working tree left. Only for a tree in which nothing runs.
     pub fn remove_stale_locks(&self) {
         for name in ["index.lock", "HEAD.lock"] {
             RealDisk.remove(&self.git_dir.join(name)).ok();
@@ -154,7 +154,7 @@ impl Git {
         Ok(entries.iter().filter(|it| it.mode == GITLINK).any(|it| self.is_repository(&it.path)))
     }
 
-    /// Whether a path from the root is the root of a repository of its own.
+    /// Whether a path, relative to the root, is the top directory of another repository.
     fn is_repository(&self, path: &[u8]) -> bool {
         RealDisk.lstat(&self.root.join(OsStr::from_bytes(path)).join(".git")).is_ok()
     }

@@ -1,4 +1,4 @@
-//! Checksums of tables, which detect rows that changed, disappeared or appeared without planwatch. They cover the
+//! Checksums of tables, which show whether anything but planwatch has added, changed or deleted rows. They cover the
 //! schema and the full-text index, whose rows SQLite writes itself. Rows of plans contain their own hash.
 //!
 //! The full-text index's tables are summed in parts, so that after a small change only the touched parts are read.
@@ -96,7 +96,7 @@ struct Source {
     bits: u32,
 }
 
-/// FTS5 segments: a segment's number is followed by 37 bits for the place in it.
+/// In the row numbers of an FTS5 data table, 37 bits for the place in a segment follow the segment's number.
 const SEGMENT_BITS: u32 = 37;
 
 /// Deleted rows of an older segment are recorded under its number plus this.
@@ -128,7 +128,7 @@ const RECORDS: Source = Source {
 const SOURCES: [Source; 9] =
     [DATA, IDX, DOCSIZE, TITLES_DATA, TITLES_IDX, TITLES_DOCSIZE, SEARCHED, NAMES, RECORDS];
 
-/// The few rows of settings are one part.
+/// The tables of settings; each has few rows, which are one part.
 const CONFIGS: [&str; 2] = ["search_config", "titles_config"];
 
 #[derive(Debug, Default)]

@@ -31,7 +31,9 @@ pub(super) struct Listing {
     /// Live documents with smaller numbers are numbered in listing order. They all belong to plans, which are listed
     /// before decisions and insights.
     border: i64,
+    /// The name of the last plan below the border.
     last: String,
+    /// Whether a plan was added out of order; the border then stays where it is.
     is_broken: bool,
 }
 
@@ -140,7 +142,7 @@ impl CommonTermQuery<'_> {
         Ok(Matches { table, listed, others })
     }
 
-    /// The first matches with these numbers, ascending.
+    /// The first matches whose document numbers are in this range, ascending.
     fn numbers(&self, table: &str, range: Range<i64>, most: usize) -> Result<Vec<i64>, IndexError> {
         let select = format!(
             "SELECT rowid FROM {table} WHERE {table} MATCH ?1 AND rowid >= ?2 AND rowid < ?3 LIMIT ?4"
@@ -209,7 +211,7 @@ impl CommonTermQuery<'_> {
         Ok(found)
     }
 
-    /// Finds the owners of these documents; both sequences are ascending.
+    /// Finds the owners of these documents. The numbers are ascending, and the owners are read in ascending order.
     fn owned(&self, numbers: &[i64]) -> Result<Vec<Match>, IndexError> {
         let owners = "SELECT first, n, archived, name FROM searched WHERE first >= ?1 ORDER BY first";
         let mut owners = self.connection.prepare_cached(owners)?;

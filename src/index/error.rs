@@ -11,7 +11,7 @@ pub enum IndexError {
     /// The content is not what was written. [`reopen`](crate::index::Index::reopen) starts a new file.
     #[error("the index is damaged: {what}")]
     Damaged { what: String },
-    /// The directory is not writable, or the file cannot be created; the index works in memory.
+    /// The directory is not writable, or the file cannot be created. An index in memory can be used instead.
     #[error("the index in `{}` cannot be written", .path.display())]
     Unwritable { path: PathBuf, source: io::Error },
     /// Nothing was changed.
@@ -48,7 +48,7 @@ impl IndexError {
     /// Only a failed read shows that the file is damaged.
     fn of_io(error: rusqlite::Error) -> Self {
         match error.sqlite_error().map(|it| it.extended_code) {
-            // The shared memory is a file, which the first connection extends.
+            // The shared memory is a file. The first connection extends it, and cannot do so on a full disk.
             Some(ffi::SQLITE_IOERR_SHMSIZE) => Self::Full,
             Some(
                 ffi::SQLITE_IOERR_READ

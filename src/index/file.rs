@@ -115,8 +115,8 @@ impl IndexFile {
         Err(IndexError::Busy)
     }
 
-    /// Creates the file, empty and private, if it is missing: SQLite would let other users read it. SQLite's files next
-    /// to it inherit its mode. The lock must be held.
+    /// Creates the file, empty and private, if it is missing. If SQLite created it, other users could read it. SQLite's
+    /// files next to it inherit its mode. The lock must be held.
     pub(super) fn make_empty(&self) -> Result<(), IndexError> {
         let made = open_own(OpenOptions::new().append(true), &self.path());
         made.map(drop).map_err(|source| IndexError::unwritable(&self.dir, source))
@@ -158,7 +158,7 @@ impl IndexFile {
 
 /// Removes indexes of other releases that were not written for a month before this one was created.
 ///
-/// If their release is used again, it creates a new one. What cannot be removed stays.
+/// If their release is used again, it creates a new one. The first error ends the removal.
 pub(super) fn clear_unused(file: &IndexFile) -> io::Result<()> {
     let made = fs::symlink_metadata(file.path())?.modified()?;
     let own = [Content::Plans, Content::Texts, Content::History].map(name);
@@ -205,7 +205,8 @@ fn accept_missing(result: io::Result<()>) -> io::Result<()> {
 }
 
 fn identity(metadata: &Metadata) -> Identity {
-    // A deleted file's inode is reused as soon as no process has it open, but the new file was created later.
+    // A deleted file's inode number may be reused as soon as no process has the file open, but the new file was created
+    // later.
     Identity(metadata.dev(), metadata.ino(), metadata.created().ok())
 }
 

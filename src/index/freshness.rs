@@ -24,9 +24,9 @@ pub struct FileRow {
     pub stamp: Stamp,
     /// Content hash; empty for an unreadable file, which is then always in doubt.
     pub hash: String,
-    /// The stamp is too young to be trusted.
+    /// Whether the stamp is too young to be trusted.
     pub racy: bool,
-    /// The file's length before it lost more than half of it, if that was a moment ago; otherwise 0.
+    /// The file's length before it lost more than half of its bytes, if that happened a moment ago; otherwise 0.
     pub len_before: u64,
 }
 
@@ -41,7 +41,7 @@ impl Stamp {
 
     /// Returns whether a file with this stamp, read at this moment, may change without a new stamp.
     ///
-    /// `read_at_ns` is the file system's own clock, as the mtime of a file just written there.
+    /// `read_at_ns` is the time of the file system's own clock, such as the mtime of a file that was just written there.
     pub fn is_racy(&self, read_at_ns: i64) -> bool {
         let trusted_before = read_at_ns.saturating_sub(COARSEST_NS);
         let is_young = |ns: i64| ns >= trusted_before || ns == i64::MIN;
@@ -64,7 +64,7 @@ impl FileRow {
     }
 
     /// The row of a file that was there a moment ago, which an editor may be about to write again; `None` once it has been
-    /// missing for two seconds.
+    /// missing for two seconds, or if it was empty.
     #[must_use]
     pub fn vanished(&self, now_ns: i64) -> Option<Self> {
         if self.is_vanished() {

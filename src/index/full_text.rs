@@ -123,7 +123,7 @@ impl TextsSnapshot<'_> {
         Ok(filled.as_deref() == Some(origin.as_bytes()))
     }
 
-    /// Compares it with these plans, if given, and with these records.
+    /// Compares the full-text index with these plans, if given, and with these records.
     pub fn unsearched<'h>(
         &self,
         heads: Option<&'h [Head]>,
@@ -137,7 +137,7 @@ impl TextsSnapshot<'_> {
         self.store.record_damage(seen(&self.transaction))
     }
 
-    /// Searches titles, bodies, and text from front matter, best first.
+    /// Searches titles, bodies, and text from front matter. The best matches come first.
     pub fn search(&self, query: &Query) -> Result<Vec<Match>, IndexError> {
         self.store.record_damage(self.prove())?;
         self.store.record_damage(search::search(&self.transaction, query))
@@ -159,7 +159,7 @@ impl TextsSnapshot<'_> {
         Ok(())
     }
 
-    /// Forces a full verification: an answer contradicted the files.
+    /// Forces a full verification. Callers use it if an answer contradicted the files.
     pub fn doubt(&self) -> Result<(), IndexError> {
         if let Some(file) = self.store.file() {
             verified_stamp::forget(file);
@@ -173,7 +173,7 @@ fn seen(connection: &Connection) -> Result<Seen, IndexError> {
     Ok(Seen(seen.query_row([], |row| row.get::<_, [u8; 8]>(0)).optional()?.map(i64::from_le_bytes)))
 }
 
-/// Records what it was filled from, and a new state.
+/// Records what the full-text index was filled from, and a new state.
 fn mark(connection: &Connection, origin: Option<&Origin>) -> Result<Seen, IndexError> {
     match origin {
         Some(origin) => {

@@ -1,4 +1,4 @@
-//! Unique names of commits, which show whether another process has written to the index.
+//! Unique names of the index's own commits, which show whether another process has written to the index.
 
 use std::fmt;
 use std::hash::{BuildHasher, Hasher, RandomState};
@@ -8,11 +8,12 @@ use rusqlite::{Connection, OptionalExtension, params};
 
 use crate::index::error::IndexError;
 
-/// The random name of a commit, unique across all files.
+/// The random name of a commit of the index, unique across all files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Generation(u128);
 
-/// Which rows a full-text index was filled from: the commit, and the reader of its plans.
+/// Which rows a full-text index was filled from: the commit of the index, and the hash of the status words (`reader`) with
+/// which its plans were read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Origin(String);
 

@@ -1,4 +1,5 @@
-//! What commits did to the plans, by commit. A commit never changes, so a row that is not damaged is valid.
+//! What git commits did to the plans, by commit. A commit never changes, so a row that is not damaged is valid as long as
+//! the scope is the same. The scope is a hash that the caller makes of everything else that a row depends on.
 
 use std::collections::HashMap;
 
@@ -38,7 +39,7 @@ impl History {
         Ok(self.value(select, params!["list"])?.and_then(|it| whole(scope, b"list", it)).unwrap_or_default())
     }
 
-    /// The data of a commit, by its id; none if it was not read under this scope, or is damaged.
+    /// The data of a commit, by its id; `None` if it was not read under this scope, or is damaged.
     pub fn commit(&self, scope: &[u8], oid: &[u8]) -> Result<Option<Vec<u8>>, IndexError> {
         let row = self.value("SELECT data FROM history WHERE oid = ?1", params![oid])?;
         Ok(row.and_then(|it| whole(scope, oid, it)))
@@ -74,7 +75,8 @@ impl History {
     }
 }
 
-/// Proves that a value belongs to this scope and key: another process may replace rows between two reads.
+/// The hash that shows that a value belongs to this scope and key, because another process may replace rows between two
+/// reads.
 fn hash(scope: &[u8], key: &[u8], value: &[u8]) -> row::Version {
     let mut hasher = blake3::Hasher::new();
     for part in [scope, key] {
@@ -83,7 +85,7 @@ fn hash(scope: &[u8], key: &[u8], value: &[u8]) -> row::Version {
     half(&hasher.update(value).finalize())
 }
 
-/// The value with the hash that proves it.
+/// The value, followed by its hash.
 fn proved(scope: &[u8], key: &[u8], value: &[u8]) -> Vec<u8> {
     [value, &hash(scope, key, value)].concat()
 }

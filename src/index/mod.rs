@@ -59,7 +59,7 @@ pub struct Index {
 
 #[derive(Debug, Clone, Copy)]
 pub enum Place<'a> {
-    /// In a file of its own name in this directory, which exists.
+    /// In a file with a fixed name in this directory. The directory must exist.
     Directory(&'a Path),
     /// Dropped with the [`Index`].
     Memory,
@@ -72,7 +72,7 @@ pub enum Opened {
     Kept,
     /// Nothing; the index is empty.
     Made,
-    /// Something else, which is saved once as `.bad`; the index is empty.
+    /// Something else, which was renamed to `.bad`; the index is empty.
     Rebuilt { why: String },
 }
 

@@ -44,7 +44,8 @@ pub(super) fn connection<'a>(
     Ok(connection)
 }
 
-/// Whether a query, in lower case, can read a table: a view is read only if its name occurs in the query.
+/// Whether a query, in lower case, can read a view: only if the query contains the view's name, or `_row`, which is in the
+/// names of all tables.
 fn reads(query: &str, view: &str) -> bool {
     query.contains(view) || query.contains("_row")
 }

@@ -57,7 +57,7 @@ pub enum Change {
 struct Beginning {
     /// A hash of the project's own status words, with which the files were read.
     reader: u64,
-    /// The stamp of one of the files does not show whether its content is unchanged.
+    /// Whether the stamp of one of the files does not suffice to show that its content is unchanged.
     in_doubt: bool,
     version: Version,
     summary_version: Version,
@@ -114,7 +114,7 @@ impl Head {
         is_sure && len.and_then(|it| rest.get(..it)) == Some(stamps)
     }
 
-    /// Returns the reader with which the files were read.
+    /// Returns the hash of the status words with which the files were read.
     pub fn reader(&self) -> u64 {
         beginning(&self.bytes).map_or(0, |(it, _)| it.reader)
     }

@@ -1,4 +1,4 @@
-//! The schemas of the files, and checking that a file has its own.
+//! The schemas of the files, and the check that a file has the right one.
 
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
 

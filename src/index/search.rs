@@ -77,7 +77,7 @@ impl Kind {
         }
     }
 
-    /// What a match must be, in SQL: names of records are paths, those of plans hold no `/`.
+    /// What a match must be, in SQL. The names of records are paths; the names of plans contain no `/`.
     fn condition(self) -> &'static str {
         match self {
             Self::Plan => "AND rowid IN (SELECT first FROM searched NOT INDEXED WHERE instr(name, '/') = 0)",
@@ -251,7 +251,8 @@ pub(super) fn put(
         take_out(connection, key, None)?;
     }
     listing.keep(connection)?;
-    // The full-text index keeps its last part in memory until a savepoint or the commit.
+    // FTS5 keeps its last rows in memory until a savepoint or the commit. They are written now, because the checksums are
+    // made before the commit.
     Ok(connection.execute_batch("SAVEPOINT flushed; RELEASE flushed")?)
 }
 
@@ -386,7 +387,7 @@ pub fn snippets(query: &Query, documents: &[Document]) -> Result<Vec<Option<Stri
     for (id, it) in (0_i64..).zip(documents) {
         insert.execute(params![id, it.name, it.title, it.body, it.records])?;
     }
-    // A character counts as a word where there are no spaces.
+    // In scripts without spaces, each character counts as a word.
     let words = if query.text.contains(is_without_spaces) { 48 } else { 16 };
     let snippet = format!(
         "SELECT snippet(shown, -1, ?1, ?2, '…', {words}) FROM shown WHERE shown MATCH ?3 AND rowid = ?4"
@@ -441,7 +442,8 @@ fn expression_of(text: &str, last_word: LastWord) -> Option<String> {
     Some(expression)
 }
 
-/// Strings of FTS5: split into words by its tokenizer like any text, never read as operators.
+/// Writes terms as strings of FTS5. Its tokenizer splits them into words like any text, and they are never read as
+/// operators.
 fn all_quoted(terms: &[&Term<'_>]) -> Vec<String> {
     terms.iter().map(|it| format!("\"{}\"", apart(it.text).replace('"', "\"\"").replace('\0', " "))).collect()
 }

@@ -1,7 +1,7 @@
 //! User queries: a single read-only statement over the views.
 //!
-//! Four independent safeguards: the first keyword, the single statement, SQLite's own report that the statement is
-//! read-only, and an in-memory database created for this query.
+//! There are independent safeguards: the first keyword, the single statement, `PRAGMA query_only`, SQLite's own report that
+//! the statement is read-only, and an in-memory database created for this query.
 
 use rusqlite::types::ValueRef;
 use serde::Serialize;
@@ -22,8 +22,8 @@ pub struct Table {
     pub rows: Vec<Vec<Value>>,
 }
 
-/// Runs one read-only statement over plans with the problems between them, the files they were read from, by path, and
-/// `knowledge`, which is read only if the statement names it.
+/// Runs one read-only statement over plans (with the problems between them), the files that they were read from (by path),
+/// and `knowledge`, which is called only if the statement can read one of its views.
 pub fn sql<'a>(
     query: &str,
     files: impl Iterator<Item = (String, &'a FileRow)>,

@@ -110,7 +110,7 @@ impl Store {
         Self::of_file(connection, content, (file, names), alone).map(Some)
     }
 
-    /// Creates a new file where it is missing or damaged.
+    /// Creates a new file if it is missing or damaged.
     ///
     /// One process at a time: SQLite does not wait when two processes switch a file to its write-ahead log, and two
     /// that see the same damage would move each other's new file away.
@@ -131,11 +131,11 @@ impl Store {
         }
         file.make_empty()?;
         let mut connection = configured(connect(file, OpenFlags::SQLITE_OPEN_CREATE)?, TURN)?;
-        // Without shared memory this leaves the rollback journal; any error is detected right below.
+        // Without shared memory, SQLite keeps the rollback journal. If the file cannot be used, `ensure` fails right below.
         connection.pragma_update_and_check(None, "journal_mode", content.journal(), |_| Ok(()))?;
         let identity = file.identity().filter(|_| content.has_log());
         let found = schema::ensure(&mut connection, content, identity).map_err(|error| match error {
-            // An error that a new file cannot fix is caused by the place.
+            // A damaged file was moved aside above, so damage here is caused by the directory or its file system.
             IndexError::Damaged { what } => IndexError::unwritable(file.dir(), io::Error::other(what)),
             error => error,
         })?;
@@ -182,7 +182,7 @@ impl Store {
 
     /// Makes changes: all or, on an error, none.
     ///
-    /// If the file was deleted or replaced since it was opened, the index is reopened first.
+    /// If the file was deleted or replaced since it was opened, it is reopened first.
     pub(super) fn put<T>(
         &mut self,
         put: impl FnOnce(&Transaction<'_>) -> Result<T, IndexError>,
@@ -216,7 +216,8 @@ impl Store {
         self.opened.as_ref().is_some_and(|it| it.file.names() == it.names)
     }
 
-    /// A write transaction from the start: upgrading after a read fails without waiting.
+    /// Runs a write transaction. It takes the write lock at its start, because taking it after a read can fail without
+    /// waiting.
     fn in_transaction<T>(
         &mut self,
         put: impl FnOnce(&Transaction<'_>) -> Result<T, IndexError>,
@@ -263,7 +264,7 @@ fn connect(file: &IndexFile, more: OpenFlags) -> Result<Connection, IndexError> 
 }
 
 pub(super) fn configured(connection: Connection, patience: Duration) -> Result<Connection, IndexError> {
-    // First, because some of the settings read the file.
+    // The timeout comes first, because some of the settings read the file.
     connection.busy_timeout(patience)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;

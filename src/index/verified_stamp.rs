@@ -1,4 +1,4 @@
-//! Records the stamps of the full-text index's file when it was last verified as a whole.
+//! Records the stamps that the full-text index's file had when it was last verified as a whole.
 //!
 //! Reading all of it takes a hundred times as long as a search, so it is read again only if the file has changed: every
 //! write changes its modification time. A stamp as young as the record could stay the same when the file changes again
@@ -19,13 +19,13 @@ use crate::index::file::{IndexFile, open_own};
 /// How far back the time is set, in seconds: more than the resolution of the coarsest time stamps, those of FAT.
 const BACK: i64 = 10;
 
-/// Returns whether the file is the recorded one. The caller holds a lock that excludes writers.
+/// Returns whether the file is the recorded one. The caller has an open transaction, which excludes other writers.
 pub(super) fn is_recorded(file: &IndexFile) -> bool {
     let Some(stamps) = stamps(&file.path()) else { return false };
     recorded(file).is_some_and(|it| it == stamps)
 }
 
-/// Records that the file is intact. The caller holds a lock that excludes writers.
+/// Records that the file is intact. The caller has an open transaction, which excludes other writers.
 ///
 /// If this fails, everything is read again the next time.
 pub(super) fn record(file: &IndexFile) {
@@ -46,7 +46,7 @@ fn write(file: &IndexFile, stamps: &[u8]) -> Result<(), IndexError> {
     let unwritable = |source| IndexError::unwritable(file.dir(), source);
     let mut bytes = stamps.to_vec();
     bytes.extend(blake3::hash(stamps).as_bytes());
-    // Two processes that write at once leave an invalid record.
+    // Two processes that write at once may leave an invalid record, which is not used.
     let made = open_own(OpenOptions::new().write(true).truncate(true), &file.named(END));
     made.and_then(|mut it| it.write_all(&bytes)).map_err(unwritable)
 }

@@ -1,4 +1,4 @@
-//! `add`: a new step, at the end, after another one, or at a number.
+//! `add`: adds a step at the end, after another step, or at a number.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -20,7 +20,7 @@ use crate::store::{branches, idempotency, new_step, plan_status, resolve, step_f
 
 pub use crate::api::requests::AddRequest;
 
-/// Creates a step's file and, if the plan has a Steps list, its line there: both, or after an error neither.
+/// Creates a step's file and, if the plan has a Steps list, its line there. Both are written, or neither.
 pub fn add(context: &Context, request: &AddRequest) -> Result<ChangeReport, Error> {
     if request.title.trim().is_empty() {
         return Err(Error::usage("the title is empty", "give the step a title"));

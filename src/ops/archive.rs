@@ -24,7 +24,8 @@ use crate::text::typed::shell_word;
 pub struct ArchiveRequest {
     pub plans: Vec<String>,
     pub restores: bool,
-    /// Also archives plans with steps that other machines have claimed or ended.
+    /// Also archives plans with steps for which other clones have live records: of a claim, or of ended work that is not
+    /// merged yet.
     pub force: bool,
     pub mode: Mode,
 }
@@ -99,14 +100,16 @@ fn directory_of(plan: &Plan) -> PathBuf {
     PathBuf::from(plan.path.trim_end_matches(PLAN_FILE).trim_end_matches('/'))
 }
 
-/// Whether an entry stays in the archive when the plan is restored. The steps that were removed from the plan stay.
+/// Whether an entry stays where it is when the plan is archived or restored. The archive holds the removed steps of a
+/// plan in such entries.
 fn stays(name: &str) -> bool {
     name.starts_with("removed-")
 }
 
-/// Moves a plan's directory. If the target exists and is not a plan, the files are moved one by one.
+/// Moves a plan's directory as a whole, or entry by entry if the target exists or some entries stay. Refuses a target that
+/// is a plan or already has one of these entries.
 ///
-/// Directories of the archive that are then empty are removed, because git does not store empty directories.
+/// Directories that are then empty are removed, because git does not store empty directories.
 fn carry(
     context: &Context,
     (writing, verb): (&mut Transaction<'_>, &str),
@@ -140,7 +143,7 @@ fn is_plan(names: &[String]) -> bool {
     names.iter().any(|it| matches!(classify(it), FileName::Plan | FileName::Step(_)))
 }
 
-/// The error for two plans with the same name. Neither is touched; the hint renames one of them.
+/// The error for a target that is taken. Nothing is changed; the hint shows how to rename one of the two directories.
 fn clash(context: &Context, plan: &Plan, to: &Path) -> Error {
     let root = context.root_name();
     let taken = load::taken_names(context);

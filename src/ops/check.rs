@@ -144,7 +144,7 @@ fn problems(context: &Context, plans: &Plans, mut found: Vec<Problem>) -> Vec<Pr
     found
 }
 
-/// The problems of a plan and its steps, in no order.
+/// The problems of a plan and its steps, in no particular order.
 pub(crate) fn problems_of_plan(context: &Context, plans: &Plans, plan: &Plan) -> Vec<Problem> {
     let mut found = plan.problems.clone();
     for step in &plan.steps {
@@ -171,7 +171,8 @@ fn claimed_twice(step: &Step) -> Option<Problem> {
     Some(Problem::of_file(&step.path, Code::ClaimedTwice, message, hint))
 }
 
-/// Reports a completed step with an open dependency: a merge of two branches can cause it, and neither branch shows it.
+/// Reports a completed step with an open dependency. A merge of two branches can cause this even if neither branch has
+/// such a step.
 fn waits_for_open(plans: &Plans, step: &Step) -> Option<Problem> {
     if !step.status.is(StepStatus::Completed) {
         return None;
@@ -182,7 +183,7 @@ fn waits_for_open(plans: &Plans, step: &Step) -> Option<Problem> {
     Some(Problem::of_file(&step.path, Code::WaitsForOpen, message, hint))
 }
 
-/// Clocks differ; five minutes are tolerated.
+/// The clocks of machines differ, so a time up to five minutes in the future is not a problem.
 const TOLERATED_SECONDS: i64 = 300;
 
 fn future_time(context: &Context, step: &Step) -> Option<Problem> {

@@ -49,7 +49,7 @@ const TRIES: usize = 3;
 /// The step that was claimed, or why none was.
 #[derive(Debug, Clone)]
 pub struct ClaimReport {
-    /// The word that `next` uses.
+    /// A state, in the words that `next` uses.
     pub state: &'static str,
     /// The step after the claim, in the JSON shape of all surfaces.
     pub step: Option<Value>,
@@ -245,7 +245,7 @@ fn begin<'a>(
     mode: Mode,
     sharing: Sharing,
 ) -> Result<(Transaction<'a>, Locked<'a>), Error> {
-    // Other processes wait for the lock, so everything that does not need it is done before.
+    // Other processes wait for the lock, so everything that does not need it is done before it is taken.
     let leases = Leases::of(context);
     leases.boot();
     let mut writing = Transaction::begin(context, verb, mode)?;
@@ -257,7 +257,7 @@ fn begin<'a>(
     Ok((writing, locked))
 }
 
-/// Claims the first candidate that is still ready under the lock, or reports why nothing is.
+/// Claims the first candidate that is still ready under the lock, or reports why no step is ready.
 fn claim_next(ask: &Ask<'_>, plan: Option<PlanId>, request: &ClaimRequest) -> Result<ClaimReport, Error> {
     let context = ask.context;
     for _ in 0..TRIES {
@@ -377,7 +377,7 @@ fn claim_step(ask: &Ask<'_>, named: &NamedStep, request: &ClaimRequest) -> Resul
     }
 }
 
-/// Whether an obstacle is an error, or the next candidate is tried.
+/// What an obstacle causes: an error if the caller named the step, otherwise a try with the next candidate.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Wish {
     Named,

@@ -26,8 +26,8 @@ use crate::text::typed::{quoted, shell_word};
 
 pub use crate::api::requests::{Answer, ConfirmRequest, Confirmer};
 
-/// Records the answer. Unless it is known to come from a person, nothing is written, and the error contains the command
-/// that a person has to type.
+/// Records the answer if it is known to come from a person. Otherwise nothing is written, and the error contains the
+/// command that a person has to type.
 pub fn confirm(context: &Context, request: &ConfirmRequest) -> Result<ChangeReport, Error> {
     let target = resolve::target(context, &request.id)?;
     if request.mode == Mode::Write
@@ -114,7 +114,7 @@ fn rejected_step(
 ) -> Result<StepUpdate, Error> {
     let step = of.2;
     let who = Caller::of(context, &step.id, request.by.as_deref(), None, false);
-    // There is no `--force` here: the worker has to be informed first.
+    // `confirm` has no `--force`: a worker that has claimed the step has to be informed first.
     fencing::check(of.0, step, &who).map_err(|error| match error {
         Error::Claimed { id, by } => Error::ClaimedWithin { id, by },
         other => other,

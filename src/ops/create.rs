@@ -1,4 +1,4 @@
-//! `new`: a plan and its steps in one go; the directory appears whole.
+//! `new`: creates a plan and its steps in one atomic change.
 
 use crate::api::context::Context;
 use crate::api::error::Error;
@@ -52,7 +52,7 @@ pub fn new(context: &Context, request: &NewRequest) -> Result<ChangeReport, Erro
     Ok(report)
 }
 
-/// Says how many steps are ready at once: a list of steps looks like an order, but is none.
+/// Says how many steps are ready at once, because their order in the list alone does not make them wait for each other.
 fn hint_for_order(context: &Context, plan: Plan) -> Option<String> {
     let plans = Plans::new(vec![plan]);
     let plan = plans.iter().next()?;
@@ -123,7 +123,7 @@ fn new_step(
     Ok((step_file(number), step_file::new_file(&new, &id, context)?))
 }
 
-/// Refuses a cycle of dependencies among the new steps, which would never become ready.
+/// Refuses a cycle of dependencies among the new steps: its steps would never become ready.
 fn refuse_cycle(plan: &Plan) -> Result<(), Error> {
     let plans = Plans::judged(vec![plan.clone()]);
     let steps = plans.get(&plan.id).map(|it| it.steps.as_slice()).unwrap_or_default();

@@ -155,7 +155,7 @@ pub fn decisions(context: &Context, request: &DecisionsRequest) -> Result<Decisi
     Ok(DecisionsReport { decisions: found, n_more, near, superseded, root: context.root_name() })
 }
 
-/// The topics similar to one without decisions, each as it was first written.
+/// The topics similar to `topic`, each as its first decision spells it. Empty if `topic` itself has decisions.
 fn near_topics(topic: &str, decisions: &[Decision]) -> Vec<String> {
     let mut written: BTreeMap<String, &str> = BTreeMap::new();
     for it in decisions {

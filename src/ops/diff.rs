@@ -1,4 +1,4 @@
-//! `diff`: how the plans differ between two states, in the words of plans.
+//! `diff`: how plans, steps, decisions and insights differ between two states of the files.
 
 use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
@@ -76,13 +76,13 @@ pub struct FileDiff {
 
 #[derive(Debug, Clone)]
 pub struct DiffReport {
-    /// The commit that is compared.
+    /// The commit that is the old state; none if there is no commit yet.
     pub old: Option<String>,
     /// The other commit; none for the working tree and for what is staged.
     pub new: Option<String>,
     pub is_staged: bool,
     pub differences: Vec<Difference>,
-    /// With `patch`.
+    /// The texts of the files; none without `patch`.
     pub files: Option<Vec<FileDiff>>,
 }
 
@@ -119,7 +119,7 @@ pub fn diff(context: &Context, request: &DiffRequest) -> Result<DiffReport, Erro
     Ok(DiffReport { old, new, is_staged: request.staged, differences, files: texts })
 }
 
-/// The plan that is meant, also if it is only in one of the states.
+/// The plan that a name means, even if it exists in only one of the states.
 fn plan(context: &Context, name: &str) -> Result<Followed, Error> {
     match resolve::plan_for_reading(context, name) {
         Ok((id, _)) => Ok(Followed::plan(&id)),

@@ -1,4 +1,5 @@
-//! `doctor`: diagnoses the setup. It repairs only the index and an interrupted `init`.
+//! `doctor`: diagnoses the setup. It repairs only the index and an interrupted `init`, and discards an unfinished change if
+//! asked to.
 
 use std::path::{Path, PathBuf};
 

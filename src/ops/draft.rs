@@ -1,4 +1,4 @@
-//! `draft`: from a conversation to requirements in several passes, and from those to steps.
+//! `draft`: turns a conversation into requirements in several passes, and the requirements into steps.
 //!
 //! An agent answers each pass; planwatch decides what becomes of the answer. The draft is on disk from the first pass
 //! on, and a pass only replaces the bytes that the previous pass wrote, so a text that another program saves meanwhile
@@ -84,7 +84,7 @@ pub struct DraftRequest {
     pub before: Before,
 }
 
-/// The results of passes of earlier calls, for a draft whose answers come one call at a time.
+/// The results of passes of earlier calls, for a draft that gets each answer in a separate call.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Before {
     /// How many passes in a row, up to now, changed nothing.

@@ -1,4 +1,4 @@
-//! `edit`: which file an editor opens, and what is wrong with it afterwards.
+//! `edit`: finds the file that an editor opens, and the file's problems afterwards.
 
 use std::path::{Path, PathBuf};
 

@@ -55,7 +55,7 @@ pub struct ExportReport {
     pub plan: String,
     pub form: ExportForm,
     pub text: String,
-    /// The number of errors in the plan's files. Content that they make unreadable is missing from the document.
+    /// The number of errors in the plan's files. Content that an error makes unreadable is missing from the document.
     pub n_errors: usize,
     /// The plan with its steps; the JSON document itself.
     object: Value,
@@ -71,7 +71,7 @@ impl ExportReport {
     }
 }
 
-/// Makes the document; the same files give the same bytes.
+/// Makes the document. The same files give the same bytes, except for what depends on the time or on recorded claims.
 pub fn export(context: &Context, request: &ExportRequest) -> Result<ExportReport, Error> {
     let ask = |graph| show(context, &ShowRequest { id: request.plan.clone(), full: true, graph });
     let whole = ask(None)?;
@@ -112,7 +112,8 @@ impl Site {
         ["index.html".to_owned()].into_iter().chain(pages)
     }
 
-    /// The content of each file, in the order of [`Self::files`]; one at a time, as all may be large.
+    /// The content of each file, in the order of [`Self::files`]. The pages are made one at a time, because all together may
+    /// be large.
     pub fn pages<'a>(&'a self, context: &'a Context) -> impl Iterator<Item = Result<String, Error>> {
         let page = |id: &str| {
             let request = ShowRequest { id: format!("{id}/"), full: true, graph: None };
@@ -174,7 +175,7 @@ fn one_step(step: &StepShape, body: &str) -> String {
     text
 }
 
-/// A step's status, or that its file has an error.
+/// A step's status, or the statement that its file has an error.
 fn readable_status(step: &StepShape) -> Cow<'_, str> {
     match (Look::of(step), step.status.as_str()) {
         (Look::Unknown, "?") => FILE_ERROR.into(),
@@ -229,7 +230,7 @@ fn without_list(body: &str) -> String {
     }
 }
 
-/// A body without a heading that repeats the title, with its other headings `by` levels lower.
+/// A body without a first heading that repeats the title, and with its other `#` headings `by` levels lower.
 fn lowered(body: &str, title: &str, by: usize) -> String {
     let outline = markdown::outline(body);
     let mut text = String::new();
@@ -311,7 +312,7 @@ fn failed(step: &StepShape, attempt: &Attempt, is_last: bool, words: &Words) -> 
     let outcome = attempt.outcome.as_deref().or(own).unwrap_or(&step.status);
     let is_stuck = |word: &str| matches!(words.read(word), Some(StepStatus::Failed | StepStatus::Blocked));
     // A person may write any word as an outcome. The last attempt of a failed or blocked step counts as failed if its
-    // outcome is not a status.
+    // outcome is neither a status nor that of `reopen`.
     let is_other = words.read::<StepStatus>(outcome).is_none() && outcome != Verb::Reopen.outcome();
     let has_ended = is_last && is_stuck(&step.status) && is_other;
     let of_run = [Outcome::VerifyFailed, Outcome::TimedOut, Outcome::NoOutcome];

@@ -119,7 +119,7 @@ type Stages = [Option<Oid>; 3];
 
 /// A conflicted file: the staged texts, and their merge by meaning.
 struct Sides {
-    /// As the merge expects it.
+    /// The path below the plans directory, with `plans/` before it.
     path: String,
     base: Option<Vec<u8>>,
     ours: Vec<u8>,

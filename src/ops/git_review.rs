@@ -15,7 +15,7 @@ use crate::plan::merge::{self, Versions};
 #[derive(Debug, Clone, Serialize)]
 pub struct GitReviewReport {
     pub merge: String,
-    /// The files that are not as a merge by meaning makes them.
+    /// The files that differ from the result of a merge by meaning.
     pub files: Vec<ReviewedFile>,
 }
 
@@ -45,7 +45,8 @@ impl GitReviewReport {
 
 type Files = BTreeMap<Vec<u8>, Oid>;
 
-/// Checks the merge that a revision names; the last one before `HEAD` if none is named.
+/// Checks the merge that a revision names. Without a revision, checks the last merge in the history of `HEAD`, which may be
+/// `HEAD` itself.
 pub fn git_review(context: &Context, revision: Option<&str>) -> Result<GitReviewReport, Error> {
     let git = Git::at(context.plans.root())?;
     let merge = match revision {

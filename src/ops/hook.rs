@@ -1,6 +1,7 @@
 //! `hook`: texts for agents whose hooks call planwatch: a briefing when a session begins, a reminder when it stops.
 //!
-//! Titles and notes come from files, so they are quoted, on one line each, and cut.
+//! Titles, ids and names come from files, so each is put on one line, cut, and stripped of characters that an agent could
+//! interpret.
 
 use serde_json::{Value, json};
 
@@ -35,7 +36,7 @@ const RECORD: &str =
 
 /// The object that an agent reads on standard output; none if there is nothing to report.
 ///
-/// In a step's own process it is always none: its prompt says what to do.
+/// Always none in a process that works on one step (`PLANWATCH_STEP`), because the prompt of that process says what to do.
 pub fn hook(context: &Context, moment: Moment) -> Result<Option<Value>, Error> {
     if context.here.step.is_some() {
         return Ok(None);

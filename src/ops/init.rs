@@ -1,7 +1,7 @@
 //! `init`: prepares a project for plans, and configures agents and editors to use planwatch; `--undo` reverses it.
 //!
-//! What `init` adds to a user's file can be recognized in the file, so that `--undo` removes that and nothing else, also in
-//! another working tree. Only the directories that it made cannot be recognized; they are recorded for this user.
+//! What `init` adds to a user's file can be recognized in the file. So `--undo` removes that and nothing else, also in
+//! another working tree. Only the directories that `init` made cannot be recognized; they are recorded for this user.
 
 mod agents;
 mod editors;
@@ -179,8 +179,8 @@ fn write(
     if plans.is_some() {
         wanted.extend(above(&inside));
     }
-    // Recorded first: after a crash the record may name a directory that was not made. `--undo` removes only empty
-    // directories.
+    // The record is written first, so after a crash it may name a directory that was not made. That does no harm, because
+    // `--undo` removes only empty directories.
     let missing: BTreeSet<_> =
         wanted.into_iter().filter(|it| !project.is_dir(it)).map(Path::to_path_buf).collect();
     record.put(&record.directories.iter().chain(&missing).cloned().collect())?;
@@ -201,7 +201,7 @@ fn operation(file: &File) -> Option<FileOp> {
     let path = file.real.clone();
     match (file.before.clone(), file.now.clone()) {
         (before, now) if before == now => None,
-        // By the requested path, not the real one, to notice an editor that replaces a symbolic link meanwhile.
+        // The requested path is used, not the real one, to notice an editor that replaces a symbolic link meanwhile.
         (Some(before), Some(after)) => Some(FileOp::Change { path: file.path().into(), before, after }),
         (Some(before), None) => Some(FileOp::Discard { path, before }),
         (None, Some(bytes)) => Some(FileOp::Create { path, bytes }),
@@ -294,7 +294,7 @@ struct Record {
     name: String,
     is_there: bool,
     directories: BTreeSet<PathBuf>,
-    /// The plans directory from the root; empty if it is elsewhere.
+    /// The plans directory relative to the root; empty if it is outside of the root.
     plans: PathBuf,
 }
 

@@ -102,7 +102,7 @@ fn listed(
     Ok(ListReport::Plans { plans: shown, hidden })
 }
 
-/// The filters that `all` does not lift, as far as a plan's own file decides them.
+/// Whether a plan passes the filters by tag and program. Plans that fail these filters are not counted as hidden.
 fn is_asked_for(plan: &Plan, request: &ListRequest) -> bool {
     let is_tagged = request.tag.as_ref().is_none_or(|tag| plan.tags.contains(tag));
     let is_child =
@@ -163,7 +163,8 @@ fn steps(context: &Context, request: &ListRequest, (id, side): &(PlanId, Side)) 
     Ok(ListReport::Steps { plan: Box::new(views.plan(plan)), steps })
 }
 
-/// Whether a word asks for the steps that are ready. In a file it means pending, and steps that wait are pending, too.
+/// Whether a word asks for the steps that are ready. In a file, the word `ready` means pending, but steps that wait are
+/// pending, too.
 fn is_ready_word(typed: &str) -> bool {
     typed.trim().eq_ignore_ascii_case("ready")
 }

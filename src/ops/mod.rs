@@ -1,6 +1,6 @@
-//! One module for each verb, or for several similar ones: a request in, a report out, the same for every surface.
+//! Each module implements a verb, or several similar ones: it takes a request and returns a report, the same for every surface.
 //!
-//! Nothing here prints, reads the environment or asks for the time: all of that is in the [`Context`](crate::api::context::Context).
+//! Nothing here prints. The environment and the time come from the [`Context`](crate::api::context::Context).
 //! Each verb loads only the plans that it needs, as they are now.
 
 pub mod add;

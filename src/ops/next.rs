@@ -111,7 +111,8 @@ fn of_all(context: &Context, most: Option<usize>) -> NextReport {
     report.cut(most)
 }
 
-/// The most urgent candidate of several plans, or why there is none. At most `most` candidates are made.
+/// The report on several plans: the most urgent candidate, or why there is none. It lists at most `most` candidates, but at
+/// least one if there is one.
 fn among(views: &Views<'_>, asked: &[&Plan], found: &[Next<'_>], most: Option<usize>) -> NextReport {
     let ready: Vec<_> = found.iter().filter_map(|it| Some((it, it.step?))).collect();
     let n_candidates = ready.len();

@@ -1,4 +1,4 @@
-//! `note`: a remark on a plan or a step; needs no ownership.
+//! `note`: a remark on a plan or a step, also on a step that another worker has claimed.
 
 use std::cell::Cell;
 
@@ -23,7 +23,7 @@ pub fn note(context: &Context, request: &NoteRequest) -> Result<ChangeReport, Er
     let by = request.by.clone().unwrap_or_else(|| context.by.clone());
     let note = NewNote { at: context.now, kind, by, text: request.text.clone() };
     let did = || "noted".to_owned();
-    // Notes need no ownership, but only the owner's notes renew the claim.
+    // Any caller may add a note, but only a note by the owner of the step's claim renews the claim.
     let owner = Cell::new(None);
     let report = change_one_by_one(
         context,

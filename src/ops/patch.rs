@@ -96,7 +96,7 @@ pub fn plan_text(context: &Context, request: &PlanTextRequest) -> Result<ChangeR
 /// The word that removes `due`. An empty text leaves it unchanged.
 pub(crate) const NO_DUE: &str = "none";
 
-/// The change that sets or removes `due`; none if nothing has to change.
+/// The change that sets or removes `due`. `None`: nothing has to change.
 fn due(step: &Step, text: &str) -> Result<Option<Change>, Error> {
     if text.trim().eq_ignore_ascii_case(NO_DUE) {
         return Ok(step.due.map(|_| change::remove("due")));
@@ -154,7 +154,7 @@ fn merged(step: &Step, bytes: &[u8], patch: &Map<String, Value>) -> Result<Optio
     }))
 }
 
-/// Refuses a `metadata` with comments: the mapping is rewritten as a whole, so they would be lost.
+/// Refuses to change a `metadata` that contains comments. The mapping is rewritten as a whole, so they would be lost.
 fn refuse_comments(path: &str, bytes: &[u8]) -> Result<(), Error> {
     let split = front_matter::split(bytes);
     let Some(text) = split.yaml().and_then(|it| std::str::from_utf8(it).ok()) else { return Ok(()) };

@@ -39,7 +39,7 @@ pub struct Prompt {
     /// What its author says about it, in one line.
     pub description: Option<String>,
     pub source: Origin,
-    /// Where it is, or where it would be in `templates/` of planwatch's own source.
+    /// The path of its file; for a built-in prompt, the path in planwatch's own source.
     pub path: String,
     pub text: String,
     /// Why it cannot be used; the built-in one is then used in its place.
@@ -78,7 +78,7 @@ pub struct Rendered {
 struct BuiltIn {
     name: &'static str,
     text: &'static str,
-    /// A value for each variable, to check the prompt and to try it out; a list has one item.
+    /// A value for each variable, to check the prompt and to try it out. Each list has one item.
     sample: fn() -> Value,
 }
 
@@ -176,18 +176,18 @@ pub fn render(context: &Context, name: &str, values: &Value) -> Result<Rendered,
     Ok(Rendered { text, notes })
 }
 
-/// All prompts: the project's own where it has one, even if that cannot be used, else the built-in one.
+/// All prompts: the project's own version, even if it cannot be used, or else the built-in one.
 pub fn list(context: &Context) -> Vec<Prompt> {
     ALL.iter().map(|it| own(context, it).unwrap_or_else(|| shown(it))).collect()
 }
 
-/// One prompt as it is written; none if no prompt has that name.
+/// One prompt as it is written. `None`: no prompt has that name.
 pub fn show(context: &Context, name: &str) -> Option<Prompt> {
     let built_in = ALL.iter().find(|it| it.name == name)?;
     Some(own(context, built_in).unwrap_or_else(|| shown(built_in)))
 }
 
-/// A built-in prompt filled in with its sample values; none if no prompt has that name.
+/// A built-in prompt filled in with its sample values. `None`: no prompt has that name.
 pub fn sample_text(name: &str) -> Option<String> {
     let built_in = find(name).ok()?;
     placeholders::fill(built_in.text, &(built_in.sample)()).ok()
@@ -197,8 +197,8 @@ pub fn names() -> impl Iterator<Item = &'static str> {
     ALL.iter().map(|it| it.name)
 }
 
-/// Fills in a prompt to show it, with its sample values. `about` names an existing step for the prompt `step`, and a
-/// title for the others.
+/// Fills in a prompt to show it, with its sample values. `about` replaces some of them: for the prompt `step`, it names an
+/// existing step; for the other prompts, it is the title.
 pub fn try_out(context: &Context, name: &str, about: Option<&str>) -> Result<Rendered, Error> {
     let built_in = find(name)?;
     let sample = (built_in.sample)();
@@ -347,7 +347,7 @@ fn at_start(reason: String) -> Broken {
     Broken { line: 1, column: 1, reason }
 }
 
-/// The values that were given, and an empty one of its kind for each other variable.
+/// The values that were given. Every other variable gets an empty value of its type, such as false, 0 or an empty text.
 fn with_all(sample: &Value, given: &Value) -> Value {
     let empty = |it: &Value| match it {
         Value::Bool(_) => json!(false),

@@ -1,4 +1,4 @@
-//! `release`: makes claimed steps pending again: one's own, or those whose claims have lapsed.
+//! `release`: makes claimed steps pending again, those of the caller or those whose claims have lapsed.
 
 use std::collections::HashMap;
 
@@ -45,7 +45,8 @@ pub fn release(context: &Context, request: &ReleaseRequest) -> Result<ChangeRepo
     Ok(report)
 }
 
-/// With force, also removes the records of other machines. Returns the owner of each removed record.
+/// With `--force`, also removes the records of other machines' claims from the registry. Returns the owner of each removed
+/// record.
 fn release_elsewhere(context: &Context, request: &ReleaseRequest) -> Result<HashMap<StepId, String>, Error> {
     let mut removed = HashMap::new();
     if !request.force || request.mode == Mode::DryRun || context.config.sync.is_none() {
@@ -100,8 +101,8 @@ fn decide(
     who: &Caller,
     message: Option<&str>,
 ) -> Result<StepUpdate, Error> {
-    // The owner can end a claim that the file has lost, although there is nothing to write. The same is true of a claim of
-    // a working tree that was removed.
+    // If the claim is no longer in the file, its owner can still end the record, although there is nothing to write. The
+    // same is true of a claim of a working tree that was removed.
     let taken_back = plans.claims().taken_back(step).or_else(|| plans.claims().left_behind(step));
     if let Some(held) = taken_back.filter(|_| step.status.is(StepStatus::Pending)) {
         let is_owner = match &who.claim {
@@ -146,7 +147,7 @@ fn decide(
     })
 }
 
-/// Ends a lapsed claim as a take-over does, but leaves the step unclaimed.
+/// Ends a lapsed claim as a new claim on the step would, but leaves the step unclaimed.
 fn decide_expired(context: &Context, plans: &Plans, step: &Step, who: &Caller) -> Result<StepUpdate, Error> {
     let Some(lapse) = plans.claims().lapse(step, context.now) else {
         let hint = format!("`planwatch show {}` shows its owner", shell_word(&step.id));

@@ -179,7 +179,7 @@ fn remove_plan(
     Ok(Changed::new(context, id, (&plan.title, &plan.path), "removed", Value::Null))
 }
 
-/// Finds a free name: a step that was removed within the same second has the same directory.
+/// Finds a free name. A step of the plan that was removed in the same second is in a directory with the wanted name.
 fn free_directory(context: &Context, wanted: &Path) -> PathBuf {
     let name = wanted.file_name().unwrap_or_default().to_string_lossy();
     let numbered = (2_u32..).map(|n| wanted.with_file_name(format!("{name}-{n}")));

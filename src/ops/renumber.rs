@@ -107,13 +107,13 @@ fn forced(context: &Context, who: &Caller, old: &StepId, new: &StepId) -> Change
 
 enum Place {
     After(StepNumber),
-    /// Before this step, which is the first one of all other steps.
+    /// Before this step, which is the first of all other steps.
     First(StepNumber),
     /// At this number, which no other step has.
     At(StepNumber),
 }
 
-/// Reads where a step is to go. `moved` is its own number, but none if another file has the number, too.
+/// Reads where a step is to go. `moved` is the step's own number, or `None` if another file has the same number.
 fn place(plan: &Plan, request: &RenumberRequest, moved: Option<&StepNumber>) -> Result<Place, Error> {
     let itself = |where_to: &str| {
         Error::usage(format!("a step cannot be moved {where_to} itself"), "name another step")
@@ -158,7 +158,7 @@ fn is_in_place(plan: &Plan, id: &StepId, place: &Place) -> bool {
     }
 }
 
-/// Returns the plan as it is after the change, and hints at what a person has to do.
+/// Edits and renames the files. Returns the plan as it is after the change, and hints on what a person has to do.
 fn move_files(
     context: &Context,
     writing: &mut Transaction<'_>,
@@ -186,7 +186,8 @@ fn move_files(
         let before = context.plans.read(&from)?.bytes;
         let changes: Vec<_> = id_change(&before, new).into_iter().chain(more).collect();
         let after = linked(transaction::edit(&step.path, &before, &changes, STEP_KEYS)?);
-        // At another place its text may mean fewer dependencies, because later steps do not count.
+        // Steps with higher numbers that the text names do not count as dependencies. So with another number, the same text
+        // may mean other dependencies.
         let wanted: Vec<_> = step.depends.iter().filter(|it| **it != step.id).cloned().collect();
         let wanted = Waits { steps: &wanted, ranges: &step.ranges, gone };
         let after = relink::kept_waiting(context, &line.plan, (new, &path), after, &wanted)?;

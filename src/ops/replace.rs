@@ -160,7 +160,7 @@ struct Wanted<'a> {
     plan: &'a Plan,
     items: &'a [StepItem],
     places: &'a Places,
-    /// What each item waits for; none if the list does not state it.
+    /// What each item waits for. `None`: the list does not state it.
     depends: Vec<Option<Vec<StepId>>>,
     /// The steps that are removed or get another number, with their replacements.
     gone: Vec<Gone>,
@@ -191,7 +191,7 @@ impl<'a> Wanted<'a> {
         StepId { plan: self.plan.id.clone(), number: self.places.numbers[item].clone() }
     }
 
-    /// The existing step of an item; none if the item is a new step.
+    /// The existing step of an item. `None`: the item is a new step.
     fn step(&self, item: usize) -> Option<&'a Step> {
         self.places.steps[item].map(|it| &self.plan.steps[it])
     }
@@ -203,8 +203,8 @@ impl<'a> Wanted<'a> {
         (!step.standing().is(status)).then(|| Verb::giving(status))
     }
 
-    /// The plans with the statuses of the list. The changes of status are judged on them, so that one list can complete
-    /// a step together with its dependencies. None if the list changes no status.
+    /// The plans with the statuses of the list. The changes of status are checked against them, so that one list can complete
+    /// a step together with its dependencies. `None`: the list changes no status.
     fn goal(&self, made: &files::Made) -> Option<Plans> {
         let verbs: Vec<_> =
             (0..self.items.len()).filter_map(|it| Some((self.id(it), self.verb(it)?))).collect();
@@ -338,12 +338,12 @@ impl<'a> Wanted<'a> {
         ends.into_iter()
     }
 
-    /// Without force, refuses to remove or move steps in progress and steps with a live record of another clone.
+    /// Without `--force`, refuses to remove or renumber steps in progress and steps that another clone has claimed.
     fn check_free(&self, request: &ReplaceRequest) -> Result<(), Error> {
         foreign::refuse_live(self.context, self.gone.iter().map(|it| &it.id), request.force)?;
         for gone in &self.gone {
             let Some(step) = self.plan.find(&gone.id) else { continue };
-            // A removed step may have problems that prevent an edit of its file.
+            // The file of a removed step is only moved, so it may have problems that prevent an edit.
             if self.item_of(step).is_some() {
                 transaction::check_writable(self.context, &step.problems)?;
             }

@@ -1,7 +1,7 @@
 //! `run`: one fresh process for each step of a plan, until all are closed or the run halts.
 //!
-//! This module has the request and the events of a run. `drive` is its loop, `attempt` one process from claim to end,
-//! `outcome` decides on the result, and `settle` writes it. `trees` has the working trees of `--worktrees`. Processes
+//! This module defines the request and the events of a run. `drive` is its loop, `attempt` makes one attempt at a step,
+//! `outcome` decides on the result, and `settle` writes it. `trees` manages the working trees of `--worktrees`. Processes
 //! are started through [`Workers`].
 //!
 //! The step's file decides, never the output of a process. The state of a run is only in the steps' files and in the
@@ -40,17 +40,17 @@ pub use preview::{Preview, preview};
 pub struct RunRequest {
     pub plan: String,
     pub agent: Agent,
-    /// The name in claims and attempts; none: the agent's name.
+    /// The name in claims and attempts. `None`: the agent's name.
     pub by: Option<String>,
-    /// The most steps that are worked on at the same time.
+    /// The maximum number of steps that are worked on at the same time.
     pub jobs: usize,
-    /// The most different steps that are begun.
+    /// The maximum number of different steps that are begun. `None`: no limit.
     pub max_steps: Option<usize>,
-    /// The most tries of a step; none: as configured.
+    /// The maximum number of tries of a step. `None`: as configured.
     pub max_attempts: Option<u32>,
-    /// The time limit of each attempt; none: the agent's, else [`TIMEOUT`].
+    /// The time limit of each attempt. `None`: the agent's limit, or else [`TIMEOUT`].
     pub timeout: Option<Duration>,
-    /// The limit of time without output; none: the agent's, else no limit.
+    /// The limit of time without output. `None`: the agent's limit, if it has one.
     pub idle: Option<Duration>,
     /// The time limit of the whole run.
     pub max_time: Option<Duration>,
@@ -61,11 +61,11 @@ pub struct RunRequest {
     /// Further environment variables of the processes.
     pub environment: Vec<(OsString, OsString)>,
     pub process: Option<Process>,
-    /// Each step's file is committed after its attempt; with worktrees, all of them at the end.
+    /// Each step's file is committed after its attempt; with worktrees, all of these files are committed at the end.
     pub commits: bool,
     /// Each step is worked on in a git working tree of its own.
     pub has_worktrees: bool,
-    /// Working trees and branches stay when their work is merged.
+    /// Working trees and branches stay even after their work is merged.
     pub keeps_worktrees: bool,
 }
 
@@ -97,19 +97,20 @@ pub trait Surface: Sync {
 pub trait Workers: Sync {
     /// Runs a process to the end. Afterwards no process of its group is left.
     fn work(&self, job: &Job<'_>, on_event: &dyn Fn(WorkerEvent<'_>)) -> Ended;
-    /// Ends what a dead run has left of the work on a claim: the group of `leader`, its first process, if that still
-    /// runs. If it has ended, the processes of its group that have the claim in their environment; if no process was
-    /// recorded, all processes that have it. `log` is the log of the claim's work.
+    /// Ends the processes that a dead run has left at work on a claim. If `leader`, the worker's first process, still runs,
+    /// this ends its process group. If it has ended, its group is ended only if processes in it have the claim in their
+    /// environment. If no process was recorded, the groups of all such processes are ended. `log` is the log of the claim's
+    /// work.
     fn end_left(&self, claim: &str, leader: Option<&Process>, log: Option<&File>);
     fn is_stopped(&self) -> bool;
-    /// A fingerprint of the working tree around `root`, except what is in `without`; none if it cannot be computed.
+    /// A fingerprint of the working tree around `root`, except what is in `without`. `None`: it cannot be computed.
     fn tree(&self, root: &Path, without: &Path) -> Option<String>;
 }
 
 #[derive(Debug)]
 pub struct Job<'a> {
     pub command: &'a AgentCommand,
-    /// What it reads, and how; none: nothing.
+    /// The file with its prompt, and how it gets the prompt. `None`: it gets no prompt.
     pub prompt: Option<(&'a Path, PromptBy)>,
     pub directory: &'a Path,
     /// The directory belongs to another git working tree than the one in which planwatch was started.
@@ -156,7 +157,7 @@ pub enum Event<'a> {
         step: &'a str,
         command: &'a str,
     },
-    /// An attempt is over: the outcome as its attempt has it, and the step's status from then on.
+    /// An attempt is over. The event has the attempt's outcome and the status of the step after it.
     Ended(&'a EndedStep),
     Progress {
         closed: usize,
@@ -178,7 +179,7 @@ pub struct EndedStep {
     pub title: String,
     pub outcome: String,
     pub status: String,
-    /// None if no process was started.
+    /// `None`: no process was started, or it has no exit code.
     pub exit_code: Option<i32>,
     pub seconds: i64,
     pub cost: Option<f64>,
@@ -197,9 +198,9 @@ impl EndedStep {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum End {
     Complete,
-    /// A step failed, is blocked, or was released.
+    /// The result of a step halts the run, for example because the step failed, is blocked, or was released.
     Halted,
-    /// A limit of the run itself.
+    /// A limit of the run itself was reached, such as its time or its budget.
     Limit,
     ConfirmationNeeded,
     NotTrusted,
@@ -240,11 +241,11 @@ pub struct RunReport {
     /// The step at which it ended, if any.
     pub step: Option<String>,
     pub attempts: usize,
-    /// Steps that were completed or skipped in it.
+    /// The number of steps that were completed or skipped during the run.
     pub closed: usize,
     pub cost: Option<f64>,
     pub hints: Vec<(String, &'static str)>,
-    /// None if the run had no working trees of its own.
+    /// `None`: the run had no working trees of its own.
     pub trees: Option<TreesReport>,
 }
 

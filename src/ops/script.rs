@@ -1,4 +1,4 @@
-//! `script`: named commands. They are kept, listed and resolved here; nothing is started.
+//! `script`: named commands. They are stored, listed and resolved here; nothing is started.
 
 use std::path::{Path, PathBuf};
 
@@ -110,7 +110,7 @@ pub fn file_of(context: &Context, name: &str) -> PathBuf {
 #[derive(Debug, Clone)]
 pub struct Resolved {
     pub script: Script,
-    /// Absolute; none if it is not there, or is no directory, or leads out of the repository.
+    /// Absolute. `None`: it does not exist, is not a directory, or leads out of the repository.
     pub directory_path: Option<PathBuf>,
     /// The file that the command begins with, if that is the path of an existing file in the repository.
     pub command_path: Option<PathBuf>,
@@ -205,7 +205,7 @@ pub fn runnable(context: &Context, name: &str, trust_hash: Option<&str>) -> Resu
     Ok(Runnable { id: found.script.id, command: found.script.command, directory })
 }
 
-/// Refuses a script whose file has an error, because it is uncertain what would run.
+/// Refuses a script whose file has an error, because it is not certain what would run.
 pub fn refuse_faulty(context: &Context, found: &Resolved) -> Result<(), Error> {
     let faulty = found.script.problems.iter().find(|it| it.severity() == Severity::Error);
     faulty.map_or(Ok(()), |it| Err(transaction::file_error(context, it)))

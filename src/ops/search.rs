@@ -88,7 +88,7 @@ pub fn sql(context: &Context, query: &str) -> Result<Table, Error> {
     Ok(index::sql(query, files, plans.iter(), known)?)
 }
 
-/// Each row as an object; a name that comes twice gets a number.
+/// Each row as an object. If several columns have the same name, the later ones get a number after it.
 pub fn table_to_json(answer: &Table) -> Value {
     let mut taken = HashSet::new();
     let names: Vec<_> = answer
@@ -113,7 +113,7 @@ fn without_marks(snippet: &str, title: &str) -> String {
     while let Some(word) = words.next() {
         match (word, words.peek().copied()) {
             (word, _) if is_heading(word) => {}
-            // Splitting at blanks has split an empty box in two.
+            // An empty box `[ ]` has become two words.
             ("[", Some("]")) => drop(words.next()),
             ("[x]" | "[X]", _) | ("-" | "*" | "+", Some("[" | "[x]" | "[X]")) => {}
             (word, _) => kept.push(word),

@@ -71,7 +71,7 @@ const LISTS: [&str; 8] =
 /// Keys with a closed set of words, which are written in their canonical form.
 const CLOSED: [&str; 5] = ["priority", "category", "kind", "order", "confirm"];
 
-/// Keys that any caller may change; a change of any other key needs ownership of the step.
+/// Keys that any caller may change. A change of any other key is refused if another worker has claimed the step.
 const FREE: [&str; 5] = ["title", "priority", "due", "tags", "metadata"];
 
 /// Whether [`set`] accepts a key.
@@ -168,7 +168,7 @@ fn write(context: &Context, request: &SetRequest, fences: &Fences) -> Result<Cha
     })
 }
 
-/// Refuses a key of plans on a step and the reverse, because it would never be read.
+/// Refuses to set a key of plans on a step, or a key of steps on a plan, because it would never be read.
 fn refuse_other_kind(target: &Target, key: &str) -> Result<(), Error> {
     let (own, other, of) = match target {
         Target::Plan(_) => (PLAN_KEYS, STEP_KEYS, "steps"),
@@ -257,7 +257,7 @@ fn set_in_step(
         _ => update.keys = changes(request, bytes, &step.id.plan)?,
     }
     let after = transaction::edit(&step.path, bytes, &update.keys, STEP_KEYS)?;
-    // Whether a dependency is missing or closes a cycle depends on the steps that it leads to.
+    // Other files decide whether a dependency is missing or closes a cycle, so the plans are loaded with the new text.
     let own = Overlay { path: &step.path, bytes: &after };
     let plans =
         LoadQuery::step_with(&step.id, own).settled(DecisionFiles::Others(&step.path)).load(context)?.plans;
@@ -266,8 +266,8 @@ fn set_in_step(
     Ok(update)
 }
 
-/// The word that a status is written with: the project's own as it was typed, else the canonical one. Only the former
-/// needs a change of its own.
+/// The word that is written for a status: the project's own word as it was typed, or else the canonical word. Only the
+/// project's own word needs a change of its own.
 fn written_status(context: &Context, typed: &str, status: impl Status) -> (String, Option<Change>) {
     let typed = typed.trim();
     if !context.config.words.is_own(typed) {
@@ -371,7 +371,7 @@ fn add_dependency(context: &Context, step: &Step, bytes: &[u8], text: &str) -> R
     if is_written {
         return Ok(new.iter().filter(|it| !step.depends.contains(it)).map(append).collect());
     }
-    // Once the key exists, dependencies in the text no longer count, so they are copied into it.
+    // Once the key exists, dependencies in the text no longer count, so they are copied into the key.
     let said = whole.spelled_out(step);
     let all: Vec<_> = said.iter().chain(new.iter().filter(|it| !said.contains(it))).collect();
     let items = all.into_iter().map(|it| dependency_item(plan, it)).collect();

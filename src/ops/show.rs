@@ -48,9 +48,9 @@ pub struct ShownPlan {
     pub steps: Vec<StepShape>,
     /// The steps of other plans that its steps wait for.
     pub awaited: Vec<OpenStep>,
-    /// The plans of a program, closed ones too.
+    /// The plans of a program, including closed ones.
     pub children: Vec<PlanShape>,
-    /// The decisions on the plan and on its steps that are not superseded, newest first.
+    /// The decisions on the plan and on its steps, newest first, without superseded ones.
     pub decisions: Vec<Decision>,
     /// The steps' texts, in their order; only if the request is `full`.
     pub bodies: Option<Vec<String>>,
@@ -68,11 +68,11 @@ pub struct ShownStep {
     pub dependants: Vec<String>,
     /// Whether the step or its phase needs a person's confirmation.
     pub is_gated: bool,
-    /// The decisions on the step that are not superseded, newest first.
+    /// The decisions on the step, newest first, without superseded ones.
     pub decisions: Vec<Decision>,
     /// The confirmation of the step or of its phase; the latter names the phase.
     pub confirmation: Option<Confirmation>,
-    /// The claim that is in force, also where the step's file does not show it.
+    /// The claim that is in force, even if the step's file does not show it.
     pub held: Option<InForce>,
     pub problems: Vec<Value>,
 }

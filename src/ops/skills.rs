@@ -19,7 +19,7 @@ pub struct Skill {
     pub name: &'static str,
     /// For people, as in a menu.
     pub title: &'static str,
-    /// The argument after the name; none for a skill that is about all plans.
+    /// The argument after the name. `None`: the skill is about all plans.
     pub argument: Option<Argument>,
     /// The commands that it may run without asking, in addition to those that only read: `planwatch <verb>` for each.
     pub verbs: &'static [&'static str],

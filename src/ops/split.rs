@@ -27,7 +27,7 @@ pub struct SplitRequest {
     pub mode: Mode,
 }
 
-/// Makes the new step, which depends on what the step itself depends on, and the link to it: both, or after an error neither.
+/// Makes the new step and the link to it; after an error, neither is made. The new step gets the `depends` of the step.
 pub fn split(context: &Context, request: &SplitRequest) -> Result<ChangeReport, Error> {
     let named = resolve::step(context, &request.id)?;
     let plan_id = named.id.plan.clone();
@@ -105,7 +105,7 @@ fn linked(file: &[u8], line: usize, to: &StepId) -> Result<(String, Vec<u8>), Er
     let outline = markdown::outline(body);
     let is_here = |at: usize| here.contains(&(at + start));
     let task = outline.tasks.iter().find(|it| is_here(it.at)).ok_or_else(none)?;
-    // After the box, up to the end of the line.
+    // The text of the task: after its box, up to the end of the line.
     let text = start + task.at + 3..here.end;
     let said = String::from_utf8_lossy(&file[text.clone()]).into_owned();
     let trimmed = said.trim();

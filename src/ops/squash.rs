@@ -53,7 +53,7 @@ pub fn squash(context: &Context, request: &SquashRequest) -> Result<ChangeReport
     let kept = steps[0].id.clone();
     let gone: Vec<_> = steps[1..].iter().map(|it| Gone::moved(it.id.clone(), kept.clone())).collect();
     let mut left = Orphans::of(context, (&plans, &troubles), &gone, std::slice::from_ref(&kept));
-    // The new step could lack a dependency that one of the steps does not name clearly.
+    // If one of the steps does not name its dependencies clearly, the new step could lack one of them.
     steps.iter().filter_map(|it| it.unclear_dependencies()).for_each(|it| left.add(&kept, it));
     left.allow(context, request.force)?;
     let files = steps.iter().map(|it| file_of(context, it)).collect::<Result<Vec<_>, _>>()?;
@@ -160,7 +160,7 @@ fn depends_of_all(plan: &Plan, steps: &[&Step]) -> Vec<StepId> {
     all
 }
 
-/// Refuses a cycle: a step that is not squashed would depend on the new step and be one of its dependencies.
+/// Refuses steps with another step between them, which would depend on the new step and be one of its dependencies.
 fn refuse_cycle(plans: &Plans, steps: &[&Step], depends: &[StepId]) -> Result<(), Error> {
     let kept = &steps[0].id;
     let is_gone = |it: &StepId| steps[1..].iter().any(|step| step.id == *it);
@@ -285,7 +285,7 @@ impl Merged<'_> {
         body
     }
 
-    /// The edits of the first front matter: what the others add, and what is no longer true.
+    /// The edits of the first step's front matter: what the other steps add, and what is no longer true.
     fn changes(&self, before: &[u8]) -> Vec<Change> {
         let (kept, others) = (self.steps[0], &self.steps[1..]);
         let own = &kept.id.plan;
@@ -322,7 +322,7 @@ impl Merged<'_> {
         changes
     }
 
-    /// Items of the steps' `depends` that name no step: with them the new step is not ready.
+    /// Items of the steps' `depends` that name no step. They are kept, so that the new step is not ready.
     fn unread_items(&self) -> Vec<NewValue> {
         let of = |(step, text): (&&Step, &Vec<u8>)| relink::unread_items(text, &step.id);
         let mut items: Vec<NewValue> = Vec::new();
@@ -334,7 +334,8 @@ impl Merged<'_> {
         items
     }
 
-    /// Unknown touches stay unknown: they overlap with everything.
+    /// The `touches` of all steps. If one step does not state them, the new step does not either: then they count as
+    /// overlapping with everything.
     fn touches(&self) -> Vec<Change> {
         let texts = |it: &Step| it.touches.iter().flatten().cloned().map(NewValue::Text).collect();
         match self.steps.iter().all(|it| it.touches.is_some()) {
@@ -345,7 +346,8 @@ impl Merged<'_> {
     }
 }
 
-/// The new step is open if one of the steps is open. Else it is completed if one of them is completed, else skipped.
+/// If one of the steps is open, the new step is open: blocked if one is blocked, else failed, in progress or pending.
+/// Otherwise it is completed if one of them is completed, and else skipped.
 fn status_of_all(steps: &[&Step]) -> StepStatus {
     use StepStatus::{Blocked, Completed, Failed, InProgress, Pending, Skipped};
     let any = |status| steps.iter().any(|it| it.status.is(status));

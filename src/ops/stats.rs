@@ -21,7 +21,7 @@ use crate::store::{knowledge, resolve};
 pub use crate::api::requests::StatsRequest;
 
 const DAY: i128 = 86_400_000_000_000;
-/// How many of the steps that wait are listed.
+/// The maximum number of waiting steps that are listed.
 const LONGEST: usize = 10;
 /// Weeks without a closed step are listed if the first and the last week are at most this many weeks apart.
 const MOST_WEEKS: i128 = 520;
@@ -59,7 +59,7 @@ pub struct Effort {
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Worker {
-    /// None: the attempts do not say who made them.
+    /// `None`: the attempts do not say who made them.
     pub by: Option<String>,
     #[serde(flatten)]
     pub effort: Effort,
@@ -85,14 +85,16 @@ pub struct WaitingStep {
 pub struct StatsReport {
     pub plan: Option<String>,
     pub since: Option<Time>,
-    /// All steps of the plans, and those of them that are closed now.
+    /// All steps of the plans.
     pub steps: usize,
+    /// The steps that are closed now.
     pub closed: usize,
-    /// Closed steps that do not say when.
+    /// The closed steps whose file does not say when they were closed.
     pub undated: usize,
     pub weeks: Vec<Week>,
     pub ready_to_closed: Durations,
-    /// How many steps had how many tries. Only steps with an attempt that counts as a try or a completion are counted.
+    /// For each number of tries, how many steps had it. Only steps with an attempt that counts as a try or a completion are
+    /// counted.
     pub tries: Vec<Tries>,
     /// The most frequent first.
     pub outcomes: Vec<OutcomeCount>,
@@ -258,7 +260,7 @@ fn rounded(effort: &Effort) -> Effort {
     Effort { cost: (effort.cost * 1e6).round() / 1e6, ..*effort }
 }
 
-/// The weeks in their order, with those between in which nothing was closed.
+/// The weeks in their order. Weeks in which nothing was closed are listed only as [`MOST_WEEKS`] allows.
 fn weeks(closed: &BTreeMap<i128, usize>) -> Vec<Week> {
     let monday = |week: i128| {
         let text = Time::from_nanoseconds((week * 7 - 3) * DAY).to_string();

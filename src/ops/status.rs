@@ -36,7 +36,7 @@ pub struct Attention {
 #[derive(Debug, Clone)]
 pub struct Finished {
     pub step: StepShape,
-    /// When its last attempt says that it was completed; else when its file was modified.
+    /// The time of the attempt that closed it, or else the modification time of its file.
     pub at: Time,
     /// The author of that attempt.
     pub by: Option<String>,
@@ -58,8 +58,8 @@ pub struct Standing {
     /// If `held` is given, when that claim was made. Otherwise: for a step with a lapsed claim, when that was made; for
     /// a pending step, since when it has waited; for a closed one, when it was closed; else the last activity.
     pub since: Option<Time>,
-    /// The claim that is in force although the step's file does not show it: one of another working tree, or one that
-    /// the file lost.
+    /// The claim that is in force although the step's file does not show it: it was made in another working tree or on
+    /// another machine, or it is no longer in the file.
     pub held: Option<InForce>,
     /// If it is the next step of its plan, how many other steps of the plan are ready.
     pub more_ready: usize,
@@ -77,11 +77,11 @@ pub struct StatusReport {
     pub totals: Totals,
     pub n_errors: usize,
     pub n_warnings: usize,
-    /// The paths of stored versions of files that a race displaced.
+    /// The paths of stored texts that are in no file, for example a save that raced with a write.
     pub kept: Vec<String>,
     pub interrupted: Option<Interrupted>,
     pub days: u32,
-    /// The steps with another status on unmerged branches; none if these were not requested.
+    /// The steps with another status on unmerged branches. `None`: these were not requested.
     pub branches: Option<Vec<OnBranch>>,
 }
 
@@ -259,7 +259,7 @@ fn last_attempt(step: &Step) -> Option<String> {
     (!parts.is_empty()).then(|| parts.join(": "))
 }
 
-/// The steps that were finished last, and how many were finished within the days.
+/// The newest steps that were finished within these days, and the number of all of them.
 fn finished(views: &Views<'_>, days: u32, most: usize) -> (Vec<Finished>, usize) {
     let is_recent = |at: &Time| views.now.seconds_since(*at) <= i64::from(days) * 86_400;
     let all = views.plans.live().flat_map(|plan| plan.steps.iter().map(move |it| (plan, it)));

@@ -30,7 +30,7 @@ pub struct SyncRequest {
 #[derive(Debug, Clone, Serialize)]
 pub struct SharedClaim {
     pub step: String,
-    /// `claimed`, `completed`, `failed`, `blocked` or `skipped`; none: the record cannot be read.
+    /// `claimed`, `completed`, `failed`, `blocked` or `skipped`. `None`: the record cannot be read.
     pub state: Option<&'static str>,
     pub claim: Option<String>,
     pub by: Option<String>,
@@ -209,7 +209,7 @@ pub struct Elsewhere {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DidElsewhere {
     Claimed,
-    /// Given back, or lapsed.
+    /// The claim was released, or has lapsed.
     Released,
     /// The work has ended with this status.
     Ended(&'static str),
@@ -236,7 +236,7 @@ pub fn watch(context: &Context, reported: &mut Reported) -> Result<Vec<Elsewhere
 
 /// Renews the claims of this clone that are due, for a process that serves an agent.
 pub fn renew(context: &Context) -> Result<(), Error> {
-    // Most of the time none is due, and then git is not started.
+    // Usually no claim is due. In that case git is not started.
     let is_due = |it: &SyncState| it.all_own().iter().any(|own| is_due(context, own));
     match SyncState::of(context).is_some_and(|it| is_due(&it)) {
         true => Sync::of(context)?.map_or(Ok(()), |it| renew_at(&it).map(drop)),
@@ -244,7 +244,7 @@ pub fn renew(context: &Context) -> Result<(), Error> {
     }
 }
 
-/// Renews what is due and may still be worked on. Returns the claims that other clones have taken over.
+/// Renews the claims that are due and may still be worked on. Returns those that other clones have taken over.
 fn renew_at(sync: &Sync<'_>) -> Result<Vec<Own>, Error> {
     let lost = sync.renew_due()?;
     lost.iter().for_each(|it| leases::forget(sync.context, &it.step));
@@ -266,13 +266,13 @@ fn watch_at(sync: &Sync<'_>, reported: &mut Reported) -> Result<Vec<Elsewhere>, 
     Ok(changes)
 }
 
-/// From now on, calls `on_change` soon after each change by another machine. Returns false if claims are not shared,
-/// or if the registry does not report changes.
+/// Makes the registry call `on_change` soon after each change by another machine. Returns false if claims are not shared, or
+/// if the registry does not report changes.
 pub fn on_change(context: &Context, on_change: Box<dyn Fn() + Send + std::marker::Sync>) -> bool {
     Sync::of(context).ok().flatten().is_some_and(|it| it.watch(on_change))
 }
 
-/// None if the plans here do not have the step, or if it cannot be loaded.
+/// `None`: the plans here do not have the step, or it cannot be loaded.
 fn elsewhere(context: &Context, change: &SeenChange) -> Option<Elsewhere> {
     let id = change.record.step_id()?;
     let plans = LoadQuery::step(&id).without_claims().load(context).ok()?.plans;

@@ -1,4 +1,4 @@
-//! Tests of what all verbs have in common, and, through the verbs, of guarantees that the modules below them give.
+//! Tests of what all verbs have in common. They also test, through the verbs, guarantees of the modules that verbs use.
 
 mod all_or_nothing;
 mod files_opened;

@@ -31,11 +31,11 @@ pub struct UndoItem {
     pub at: String,
     pub paths: Vec<String>,
     pub blocked: Option<Blocked>,
-    /// Who made the change, for screens; empty if that was not recorded. The file may name another author, in whose
+    /// Who made the change; empty if that was not recorded. Not part of the JSON. The file may name another author, in whose
     /// name the change was made.
     #[serde(skip)]
     pub by: String,
-    /// The step or plan whose file was changed, if there is one file.
+    /// The step or plan whose file was changed, if only one file was changed.
     #[serde(skip)]
     pub of: Option<String>,
 }
@@ -43,7 +43,7 @@ pub struct UndoItem {
 #[derive(Debug, Clone, Serialize)]
 pub struct Blocked {
     pub code: &'static str,
-    /// The file that is the reason; none if there is another reason.
+    /// The file that is the reason. `None`: there is another reason.
     pub path: Option<String>,
     /// The id of the later change that wrote the file.
     pub by: Option<String>,
@@ -194,7 +194,7 @@ fn restored(context: &Context, op: &FileOp) -> Vec<StepId> {
 struct Claimed {
     plans: Plans,
     step: Step,
-    /// The file no longer has it after the undo.
+    /// Whether the file no longer has the claim after the undo.
     is_lost: bool,
 }
 
@@ -223,7 +223,7 @@ fn source_of(op: &FileOp) -> Option<&Path> {
     }
 }
 
-/// Whether a step's file loses its claim; none if the file is not touched.
+/// Whether a step's file loses its claim. `None`: the operations do not change the file.
 fn is_lost(context: &Context, plan: &Plan, step: &Step, ops: &[FileOp]) -> Option<bool> {
     let mut path = PathBuf::from(&step.path);
     let mut touched = None;

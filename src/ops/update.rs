@@ -21,7 +21,7 @@ pub use crate::store::step_moves::{AttemptRequest, MoveRequest, not_allowed_as_s
 
 /// Applies the verb to each id in turn. Those that are refused are reported, and the others are changed.
 ///
-/// If the only id is refused, that is the request's error.
+/// If there is only one id and it is refused, the request fails with that error.
 pub fn move_steps(context: &Context, request: &MoveRequest) -> Result<ChangeReport, Error> {
     // A move that is refused here must not end the claim's record at the registry.
     let may_end = |step: &StepId| {

@@ -1,4 +1,4 @@
-//! Plans and steps that come as whole texts, as scripts send them: the same text again changes nothing.
+//! Plans and steps that scripts send as whole texts. Sending the same text again changes nothing.
 
 use std::path::Path;
 
@@ -24,7 +24,7 @@ pub use crate::api::requests::{PlanText, StepText};
 
 #[derive(Debug, Clone)]
 pub struct Put<T> {
-    /// False: it was there already, with the same text.
+    /// False: it existed already, with the same text.
     pub is_new: bool,
     pub now: T,
 }
@@ -66,7 +66,7 @@ fn id_of(context: &Context, title: &str) -> PlanId {
     if load::exists(context, &exact) { exact } else { PlanId::new(id::slug(title, &|_| false)) }
 }
 
-/// None: there is no such plan, or it has no `plan.md`.
+/// `None`: there is no such plan, or it has no `plan.md`.
 fn same_plan(context: &Context, id: &PlanId, text: &str) -> Result<Option<PlanShape>, Error> {
     let Some(plan) = load::one_plan(context, id)?.filter(|it| it.etag.is_some()) else { return Ok(None) };
     let bytes = context.plans.read(Path::new(&plan.path))?.bytes;

@@ -1,4 +1,5 @@
-//! What the address in a Markdown link means: a plan, a step, another file of the plans directory, or another site.
+//! What the address in a Markdown link means: a plan, a step, another file of the plans directory, a place in the same
+//! text, or another site.
 
 use std::fmt::Write;
 
@@ -22,7 +23,7 @@ pub enum Target {
 /// Reads an address in a file of `directory`, which is relative to the plans directory.
 ///
 /// Returns `None` for what must not become a link: other schemes, absolute paths, paths that leave the plans directory.
-/// Whether the plan, step or file exists is for the caller to find out.
+/// The caller checks whether the plan, step or file exists.
 pub fn read(directory: &str, address: &str) -> Option<Target> {
     let address = address.trim();
     if address.contains(|c: char| c.is_control() || c == '\\') {

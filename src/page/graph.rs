@@ -1,4 +1,4 @@
-//! The dependencies of a plan as SVG, and as a list for those who cannot see it.
+//! The dependencies of a plan as SVG, and as a list for people who cannot see the drawing.
 //!
 //! [`Graph::of`] selects what is drawn, [`Graph::layout`] computes places, which takes up to 0.3 s, and [`svg`] draws.
 //! A layout depends only on [`Graph::key`], so it can be cached and computed elsewhere.
@@ -19,7 +19,7 @@ use super::look::Look;
 use super::text;
 use crate::api::views::{PlanShape, StepShape};
 
-/// The columns of a title in a node.
+/// The limit of a title in a node, in columns.
 const TITLE_COLUMNS: usize = 24;
 
 /// A wider drawing could not be read if it were made to fit a screen.

@@ -61,7 +61,7 @@ pub struct Form<'a> {
 
 /// Returns a body as sanitized HTML.
 pub fn render(body: &str, form: Form<'_>) -> Markup {
-    // Without heading attributes, so that headings choose no ids and classes of their own.
+    // Heading attributes are not enabled, so that an author cannot choose the ids and classes of headings.
     let options = Options::ENABLE_TABLES
         | Options::ENABLE_TASKLISTS
         | Options::ENABLE_STRIKETHROUGH
@@ -75,7 +75,7 @@ pub fn render(body: &str, form: Form<'_>) -> Markup {
     PreEscaped(sanitize::clean(&text, form.id_prefix, renderer.addresses()))
 }
 
-/// The hash by which a task's line is found again, also if lines were added above it.
+/// The hash by which a task's line is found again, even if lines were added above it.
 pub fn line_hash(line: &str) -> String {
     let line = line.trim_end_matches(['\r', '\n']);
     blake3::hash(line.as_bytes()).to_hex()[..16].to_owned()

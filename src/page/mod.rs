@@ -1,7 +1,8 @@
 //! HTML and SVG of plans and steps, for the exported page and for the browser.
 //!
-//! Functions from data to text: nothing here opens a file, asks for the time or decides anything. Text of people enters
-//! HTML through `maud`, which escapes it; only [`markdown`], which sanitizes it, and [`style`] make HTML without that.
+//! Functions from data to text: nothing here opens a file or reads the clock. Text that people wrote enters HTML
+//! through `maud`, which escapes it. Only [`markdown`], which sanitizes its result, and [`style`] make HTML without
+//! escaping.
 
 pub mod address;
 pub mod chart;

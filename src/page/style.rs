@@ -2,7 +2,7 @@
 
 use maud::{Markup, PreEscaped, html};
 
-/// Colours for light and dark by the reader's system, text, tables, badges and links.
+/// Colours (light or dark, as the reader's system is set), text, tables, badges and links.
 pub const BASE: &str = include_str!("style/base.css");
 
 /// Bodies: headings, code, quotations, alerts, task boxes, footnotes.

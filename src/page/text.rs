@@ -1,4 +1,4 @@
-//! Text of people in a page: characters that would hide or reorder it are shown, and long text is clipped.
+//! Text that people wrote, in a page: characters that would hide or reorder it are shown, and long text is clipped.
 
 use std::borrow::Cow;
 use std::fmt::Write;

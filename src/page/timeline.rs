@@ -183,8 +183,8 @@ fn sign_words(look: Look) -> &'static str {
     }
 }
 
-/// The sign of an attempt. Outcomes differ in shape, because not everyone can tell the colours apart; only a start, a
-/// release and a reopening have the same shape.
+/// The sign of an attempt. Looks differ in shape, because not everyone can tell the colours apart; only
+/// [`Look::InProgress`], [`Look::Waiting`] and [`Look::Ready`] have the same shape.
 fn sign(look: Look, x: i64, y: i64, title: &Markup) -> Markup {
     let class = format!("mark {}", look.class());
     let (left, right, top, bottom) = (x - 5, x + 5, y - 5, y + 5);
@@ -359,7 +359,7 @@ mod tests {
             let look = outcome_look(outcome);
             let key = drawn.split("timeline-key").last().unwrap().split(look.class()).nth(1).unwrap();
             assert!(key.contains(sign_words(look)), "{drawn}");
-            // What follows the class: the form, with its place.
+            // The form is the name of the element, before the class, and what follows the class.
             forms.insert(
                 drawn
                     .split(&format!("mark {}", look.class()))

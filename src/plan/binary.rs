@@ -1,6 +1,6 @@
 //! The binary form of plans, for the index: `borsh`, and text or JSON for fields whose types `borsh` does not know.
 //!
-//! The form is deterministic. Decoding restores everything except the bodies, which are left out.
+//! The form is deterministic. Decoding restores everything except the bodies and the runs of steps, which are left out.
 
 use std::io::{Error, ErrorKind, Read, Write};
 

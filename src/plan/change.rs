@@ -13,11 +13,11 @@ pub struct NewAttempt {
     pub by: String,
     pub outcome: String,
     pub notes: Option<String>,
-    /// The claim that it ends or belongs to.
+    /// The claim that the attempt ends or belongs to.
     pub claim: Option<EndedClaim>,
 }
 
-/// The part of an attempt that describes the ended claim.
+/// The part of an attempt that describes its claim.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct EndedClaim {
     pub id: String,
@@ -51,7 +51,7 @@ impl NewAttempt {
         self.change_with(None)
     }
 
-    /// Like [`Self::change`], for an attempt that is recorded at another time than it was made.
+    /// Like [`Self::change`], for an attempt that was made some time before it is recorded.
     pub fn change_recorded_at(&self, at: Time) -> Change {
         self.change_with(Some(word(Attempt::RECORDED_AT, &at.to_string())))
     }
@@ -187,7 +187,7 @@ impl NewPlan {
         }
     }
 
-    /// The front matter, key by key in the order in which they are written.
+    /// The front matter's keys, in the order in which they are written.
     pub fn changes(&self, created_at: Time) -> Vec<Change> {
         let status = if self.is_draft { PlanStatus::Draft } else { PlanStatus::Active };
         let mut changes = vec![set_status(status)];
@@ -232,7 +232,7 @@ impl NewStep {
         (body.clone(), says)
     }
 
-    /// The front matter, key by key in the order in which they are written.
+    /// The front matter's keys. In the file they have the order of `STEP_KEYS`.
     pub fn changes(&self, id: &StepId, says_title: bool, created_at: Time) -> Vec<Change> {
         let mut changes = vec![set_text("id", &id.to_string()), set_word("status", "pending")];
         changes.extend((!says_title).then(|| set_text("title", &self.title)));

@@ -122,7 +122,7 @@ impl Claims {
         self.ended.get(&step.id).is_some_and(|it| it.iter().any(|it| it == claim))
     }
 
-    /// Returns whether a claim is or was on the step, according to the step's file and this machine.
+    /// Returns whether a claim is or was on the step, according to the step's file and this machine's records.
     pub fn is_known(&self, step: &Step, claim: &str) -> bool {
         let late = format!("late result of the claim {claim}: ");
         step.claim.as_ref().is_some_and(|it| it.id == claim)
@@ -137,7 +137,8 @@ impl Claims {
         self.limit = Some(tries);
     }
 
-    /// Returns whether taking over the step would set it to failed: its claim has lapsed, and it was its last try.
+    /// Returns whether taking over the step would set it to failed: its claim has lapsed, and that was the last try
+    /// within the limit.
     pub fn is_given_up(&self, step: &Step, now: Time) -> bool {
         self.limit.is_some_and(|it| step.tries() + 1 >= it) && self.lapse(step, now).is_some()
     }
@@ -156,7 +157,8 @@ impl Claims {
 
     /// Returns why the claim in the step's file may be taken over; `None`: it is in force, or there is none.
     ///
-    /// A claim without a record on this machine lapses by its own time stamp.
+    /// A claim without a record on this machine lapses by its own time stamp, or when another claim takes over the
+    /// step.
     pub fn lapse(&self, step: &Step, now: Time) -> Option<Lapse> {
         let claim = step.claim.as_ref().filter(|_| step.status.is(StepStatus::InProgress))?;
         match self.of(&step.id).iter().find(|it| is_live(it) && it.claim == claim.id) {

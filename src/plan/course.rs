@@ -163,7 +163,7 @@ mod tests {
         check("completed", None, &done, &late, "failed 12-14, completed 14-");
         check("completed", None, &done, &[], "failed 12-14, completed 14-");
         check("completed", None, &done, &[seen(11, "pending")], "pending 11-12, failed 12-14, completed 14-");
-        // A commit that is later than the attempt which came after it in the history.
+        // The commit that shows `pending` has a later time than the attempt that follows it in the history.
         let after = Seen { is_recorded: true, ..seen(14, "completed") };
         check("completed", None, &done[1..], &[seen(20, "pending"), after], "pending 14-14, completed 14-");
     }
@@ -177,7 +177,7 @@ mod tests {
         check("completed", None, &partial, &[seen(26, "completed")], "completed 26-");
         check("pending", None, &[attempt(14, "failed")], &[seen(26, "pending")], "failed 14-26, pending 26-");
         check("skipped", None, &[], &git, "pending 11-13, in_progress 13-15, completed 15-15, skipped 15-");
-        // Dates of authors may go back.
+        // The author dates of commits may be out of order.
         let back = [seen(15, "pending"), seen(12, "failed")];
         check("failed", None, &[], &back, "pending 15-15, failed 15-");
     }

@@ -30,9 +30,10 @@ pub struct Decision {
     pub id: String,
     /// Relative to the plans directory.
     pub path: String,
-    /// As first written: the heading's spelling if it is the same topic, because the key `topic` is in lower case.
+    /// The key `topic`; else the heading, else the id. If the key is in lower case, as planwatch writes it, and the
+    /// heading is the same topic, the heading's spelling is used.
     pub topic: String,
-    /// The decision: the section of that name, else the whole text.
+    /// The section Decision; without one, the text below the title. It ends at the section Reasoning.
     pub decision: String,
     pub reasoning: Option<String>,
     pub by: Option<String>,
@@ -190,7 +191,7 @@ impl NewDecision {
         self.reasoning.as_deref().map(trimmed).filter(|it| !it.is_empty())
     }
 
-    /// The front matter, key by key in the order in which they are written.
+    /// The front matter's keys, in the order in which they are written.
     pub fn changes(&self, decided_at: Time) -> Vec<Change> {
         let text = |key: &str, value: &Option<String>| value.as_ref().map(|it| set_text(key, it));
         let mut changes = vec![set_text("topic", &self.topic.to_lowercase())];
@@ -204,7 +205,8 @@ impl NewDecision {
         changes
     }
 
-    /// Returns whether reading the file gives back this decision: a text may contain a heading that ends its section.
+    /// Returns whether reading the file gives back this decision. A heading in the text, for example, could end its
+    /// section too early.
     pub fn round_trips_as(&self, read: &Decision) -> bool {
         read.problems.iter().all(|it| !it.code.refuses_writing())
             && folded(&read.topic) == folded(&self.topic)

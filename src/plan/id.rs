@@ -196,7 +196,7 @@ pub(crate) fn letters_and_digits(title: &str) -> String {
     slug
 }
 
-/// Spells out letters that no normal form decomposes.
+/// Spells out letters that no Unicode normal form decomposes.
 fn spelled_out(title: &str) -> String {
     let groups = [("ß", "ss"), ("æÆ", "ae"), ("œŒ", "oe"), ("øØ", "o"), ("łŁ", "l"), ("đĐ", "d")];
     groups

@@ -85,7 +85,7 @@ impl NewInsight {
         format!("# {}\n\n{}\n", self.title, trimmed(&self.text))
     }
 
-    /// The front matter, key by key in the order in which they are written.
+    /// The front matter's keys, in the order in which they are written.
     pub fn changes(&self, at: Time) -> Vec<Change> {
         let mut changes = vec![set_text("title", &self.title), set_text("by", &self.by)];
         changes.push(set_word("at", &at.with_milliseconds()));

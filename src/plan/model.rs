@@ -24,7 +24,7 @@ pub struct Plan {
     pub is_archived: bool,
     /// The path of `plan.md` relative to the plans directory, with `/`; it need not exist.
     pub path: String,
-    /// Content hash of `plan.md`; `None` if the file does not exist.
+    /// Content hash of `plan.md`; `None` if the file does not exist or cannot be read.
     pub etag: Option<String>,
     /// When `plan.md` was last modified.
     pub modified: Option<Time>,
@@ -58,11 +58,12 @@ pub struct Plan {
     /// The text below the front matter; empty if the caller did not ask for bodies.
     #[borsh(skip)]
     pub body: String,
-    /// Sorted by number; two files of one number are both here.
+    /// Sorted by number; two files with the same number are both here.
     pub steps: Vec<Step>,
     /// What is wrong with `plan.md` and the directory, not with the steps.
     pub problems: Vec<Problem>,
-    /// Each dependency of a step is an earlier step of the same plan; found by [`Plan::summarize`], false before.
+    /// Whether each dependency of a step is known to be an earlier step of the same plan; false in a plan that was just
+    /// read. `is_waiting_inside` determines it.
     pub waits_inside: bool,
 }
 
@@ -257,7 +258,8 @@ impl Step {
         self.problems.iter().find(|it| it.code.refuses_writing())
     }
 
-    /// Returns why `depends` may lack steps that the file means: it cannot be understood, or an item names no step.
+    /// Returns why `depends` may lack steps that the file means: the file cannot be understood, or an item names no
+    /// step.
     ///
     /// A dependency on a step that does not exist is clear: it counts as open.
     pub fn unclear_dependencies(&self) -> Option<&Problem> {
@@ -271,7 +273,7 @@ impl Step {
         self.unreadable().or_else(|| self.problems.iter().find(is_unclear))
     }
 
-    /// Counts the tries of workers since the step was last opened again.
+    /// Counts the tries of workers since the step was last reopened.
     pub fn tries(&self) -> usize {
         let since = self.attempts.iter().rposition(|it| it.outcome.as_deref() == Some("reopened"));
         self.attempts.iter().skip(since.map_or(0, |it| it + 1)).filter(|it| it.counts_as_try()).count()

@@ -17,7 +17,7 @@ use crate::text::typed::shell_word;
 /// The end of the message that distinguishes a dependency on a missing step from an invalid reference.
 const COUNTS_AS_OPEN: &str = ", so it counts as not completed";
 
-/// A set of plans: all of a plans directory, or those that one question needs.
+/// A set of plans: all of a plans directory, or those that one query needs.
 #[derive(Debug, Clone, Default)]
 pub struct Plans {
     plans: Vec<Plan>,
@@ -58,13 +58,13 @@ impl Plans {
         let map = if plan.is_archived { &self.archived } else { &self.live };
         let is_here = |at: &&usize| self.plans.get(**at).is_some_and(|it| std::ptr::eq(it, plan));
         let noted = map.get(&plan.id).filter(is_here).and_then(|at| self.open.get(at));
-        // `plan` may be a future version that is not in this set.
+        // `plan` may be a version that is not in this set, such as the plan after a change.
         let found = || plan.open_places(|it| !it.is_closed()).unwrap_or_default();
         let open = noted.map_or_else(|| Cow::Owned(found()), |it| Cow::Borrowed(&**it));
         plan.in_ranges(step, &open).take(most).map(|at| &plan.steps[at]).collect()
     }
 
-    /// Returns whether a problem is one that only all plans together show, so that it has to be looked for again.
+    /// Returns whether a problem is one of those that [`Plans::judged`] finds, which one file alone does not show.
     pub fn is_between_files(problem: &Problem) -> bool {
         let is_missing = problem.code == Code::DependencyMissing && problem.message.ends_with(COUNTS_AS_OPEN);
         is_missing || matches!(problem.code, Code::DependencyCycle | Code::ProgramMissing | Code::NameClash)
@@ -86,7 +86,7 @@ impl Plans {
 
     /// Adds the records of claims, which are not in the files. Plans that were just parsed have none.
     ///
-    /// A claim that its file lost is a problem of the step.
+    /// If a step's file has lost a claim of this working tree that is still in force, the step gets a problem.
     #[must_use]
     pub fn with_claims(mut self, claims: Claims) -> Self {
         for step in self.plans.iter_mut().filter(|it| !it.is_archived).flat_map(|it| &mut it.steps) {
@@ -259,7 +259,7 @@ struct Graph<'a> {
     missing: Vec<(usize, usize)>,
 }
 
-/// Numbers the steps of all plans in their order, and finds the one that an id means.
+/// Numbers the steps of all plans in their order, and finds the number of the step that an id means.
 pub(super) struct Finder<'a> {
     plans: &'a Plans,
     /// The number of each plan's first step.
@@ -349,7 +349,7 @@ impl<'a> Graph<'a> {
         for at in plans.open.keys().copied().filter(|it| is_wanted(*it)) {
             let (plan, first) = (&plans.plans[at], finder.firsts[at]);
             let runs = Runs::new(first, plan.steps.len(), self.edges.len());
-            // If two files have one number, the first is meant.
+            // If two files have the same number, the first is meant.
             let is_first = |node: &usize| match node.checked_sub(first) {
                 Some(nth) if nth > 0 && nth < plan.steps.len() => {
                     plan.steps[nth - 1].id.number != plan.steps[nth].id.number
@@ -411,7 +411,7 @@ impl<'a> Graph<'a> {
         for member in &members {
             on_stack[*member] = false;
         }
-        // An inner node of a range is not a step.
+        // An inner node of a segment tree (`Runs`) is not a step.
         members.retain(|it| *it < self.steps.len());
         members.sort_unstable();
         let is_cycle = members.len() > 1 || self.edges[root].contains(&root);

@@ -46,15 +46,15 @@ impl Plan {
     }
 
     /// Returns the steps that a step of this plan depends on, each once and with ranges spelled out. This is too slow
-    /// for many steps.
+    /// to be done for many steps.
     pub fn spelled_out(&self, step: &Step) -> Vec<StepId> {
         let held = step.ranges.iter().flat_map(|it| &self.steps[self.places_in(it)]).map(|it| &it.id);
         let mut known: HashSet<&StepId> = HashSet::new();
         held.chain(&step.depends).filter(|it| known.insert(it)).cloned().collect()
     }
 
-    /// Returns the indices of the steps for which `is_open` holds; `None` if no step has ranges. If two files have one
-    /// number, only the first counts.
+    /// Returns the indices of the steps for which `is_open` holds; `None` if no step has ranges. If two files have the
+    /// same number, only the first counts.
     pub(crate) fn open_places(&self, is_open: impl Fn(&Step) -> bool) -> Option<Vec<usize>> {
         if self.steps.iter().all(|it| it.ranges.is_empty()) {
             return None;

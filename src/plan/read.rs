@@ -74,7 +74,7 @@ pub const STEP_KEYS: &[&str] = &[
 
 pub(crate) type ReadStep<'a> = &'a (dyn Fn(&(StepNumber, Source)) -> Step + Sync);
 
-/// Reads a plan directory. Dependencies across plans are judged later, where all plans are known.
+/// Reads a plan directory. Whether the dependencies exist is checked later, when all plans are known (`Plans::judged`).
 pub fn read_plan(
     id: &PlanId,
     is_archived: bool,
@@ -152,7 +152,8 @@ pub(super) fn finish_steps(plan: &mut Plan) {
     report_duplicates(&mut plan.steps);
 }
 
-/// Reads only those steps of a plan that `wanted` reaches by dependencies, and in a sequential plan the previous one.
+/// Reads only the step `wanted` of a plan, in a sequential plan also the step before it, and the steps of the plan that
+/// they depend on, directly or through others.
 ///
 /// `steps` are the numbers that have files; `read` returns the files of one number. Properties of the plan as a whole,
 /// such as progress, cannot be derived from the result. Bodies are included.

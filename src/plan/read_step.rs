@@ -214,7 +214,7 @@ fn body_dependencies(
     BodyDependencies { all, ranges, is_said }
 }
 
-/// The number of dependencies whose places are stored; further places would cost more than they help.
+/// The maximum number of dependencies whose places are stored; further places would cost more than they help.
 const MOST_PLACES: usize = 100;
 
 /// Keys that mean `depends`, in any case and with any separator.

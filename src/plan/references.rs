@@ -17,7 +17,7 @@ use crate::text::markdown::{self, Outline};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Section {
-    /// It is empty or begins with None.
+    /// The section is empty, or begins with `None`, `n/a` or `–`.
     None,
     Steps(Vec<StepId>, Vec<StepRange>),
     /// There is text, but no reference in it.
@@ -31,8 +31,8 @@ pub(crate) fn read_item(plan: &PlanId, text: &str) -> Option<StepId> {
     own.or_else(|| read_step_id(text))
 }
 
-/// Reads the steps that a Dependencies section names, by themselves or as `all previous steps`; `numbers` are those of
-/// the plan's steps, sorted.
+/// Reads the steps that a Dependencies section names, one by one, as a range or as `all previous steps`; `numbers` are
+/// those of the plan's steps, sorted.
 ///
 /// Text in parentheses, the step itself and later steps of its plan do not count, nor do names in code, comments and
 /// URLs. A code span that consists only of a name counts.
@@ -53,7 +53,8 @@ pub(crate) fn read_section(step: &StepId, section: &str, numbers: &[StepNumber])
     Section::Steps(steps, found.ranges)
 }
 
-/// Returns whether a step's file names another step in its Dependencies section, not only by "all previous steps".
+/// Returns whether a step's file names another step in its Dependencies section. A range counts only for the two steps
+/// at its ends, and "all previous steps" does not count.
 pub(crate) fn are_in_prose(step: &StepId, file: &[u8], named: &StepId) -> bool {
     let section = section_of(file).map(|it| read_section(step, it, &[]));
     matches!(section, Some(Section::Steps(steps, _)) if steps.contains(named))
@@ -144,7 +145,7 @@ pub(crate) struct Named {
 
 /// Finds every `(depends: …)` and `(depends on …)` of a Steps line, which may be wrapped.
 ///
-/// A parenthesis that is never closed ends with its own line.
+/// A group whose parenthesis is never closed ends at the end of its line.
 pub(crate) fn groups(plan: &PlanId, text: &str) -> Vec<Group> {
     let (folded, closings) = (on_one_line(text), closings(text));
     let mut found: Vec<Group> = Vec::new();
@@ -180,7 +181,7 @@ fn list_start(folded: &str, from: usize) -> Option<usize> {
     Some(folded.len() - rest.strip_prefix(':').unwrap_or(rest).len())
 }
 
-/// Maps the position of each parenthesis that is closed to the position of the closing one.
+/// Maps the position of each opening parenthesis that is closed to the position of its closing parenthesis.
 fn closings(text: &str) -> HashMap<usize, usize> {
     let (mut open, mut closed) = (Vec::new(), HashMap::new());
     for (at, c) in text.match_indices(['(', ')']) {

@@ -57,7 +57,7 @@ impl Kept {
         }
     }
 
-    /// The content of the plan's own file and the steps that it lists; `None` if the file has to be read.
+    /// The plan and the listed steps as the plan's own file states them; `None` if the file has to be parsed.
     fn plan_file(&self, file: &File, source: Option<&Source>) -> Option<(Plan, Vec<Listed>)> {
         let mut plan = Some(&self.plan).filter(|it| it.path == file.path && it.etag.is_some())?.clone();
         if let Some(source) = source {

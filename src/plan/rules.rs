@@ -209,7 +209,7 @@ impl Progress {
     }
 }
 
-/// Counts a plan's steps; a program's are those of its children and its own together.
+/// Counts a plan's steps. For a program, the steps of its children count, too.
 pub fn progress(plans: &Plans, plan: &Plan, now: Time) -> Progress {
     let mut sum = own_progress(plans, plan, now);
     if plan.kind == PlanKind::Program && !plan.is_archived {
@@ -556,7 +556,7 @@ impl<'a> Waiting<'a> {
             let waiting = &self.dependants[self.firsts[on]..self.firsts[on + 1]];
             work.extend(waiting.iter().filter(|it| seen.insert(**it)));
         }
-        // An inner node of a range is not a step.
+        // An inner node of a segment tree (`Runs`) is not a step.
         seen.iter().filter(|it| **it < self.finder.len()).count()
     }
 }

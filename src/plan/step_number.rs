@@ -7,15 +7,16 @@ use borsh::{BorshDeserialize, BorshSerialize};
 
 /// A step's place in its plan.
 ///
-/// Held as digits, never as a float: `2.10` and `2.1` are the same place, 0.1 + 0.2 must not appear in a file name,
-/// and the order must be total. At most 9 digits before the point and 100 after it.
+/// Stored as decimal digits, never as a float: a rounding error such as that of 0.1 + 0.2 must not appear in a file
+/// name, and the order must be total. `2.10` and `2.1` are the same place. At most 9 digits before the point and 100
+/// after it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, BorshSerialize, BorshDeserialize)]
 pub struct StepNumber {
     whole: u32,
-    /// Digits after the point. Invariant: no trailing zero, so that the order of strings is the order of decimals.
-    /// A whole number has none. Two empty strings would compare slowly: their pointers are dangling, and on some
-    /// processors a read of no bytes there takes hundreds of cycles. Dense plans compare millions of numbers, and hold
-    /// each several times, so the fraction is a thin pointer (benchmark T16).
+    /// The digits after the point; `None` for a whole number. Invariant: no trailing zero, so that the order of strings
+    /// is the order of decimals. Empty strings instead of `None` would compare slowly: their pointers are dangling, and
+    /// on some processors a read of no bytes at such an address takes hundreds of cycles. Dense plans compare millions
+    /// of numbers and store each several times, so the fraction is a thin pointer (benchmark T16).
     fraction: Option<Box<Fraction>>,
 }
 

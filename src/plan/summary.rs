@@ -1,4 +1,4 @@
-//! Reduces plans to what queries over all plans need: what every count, rule and time depends on. Steps that have a
+//! Reduces plans to the data that queries over all plans need: counts, rules and times depend on it. Steps that have a
 //! claim or may be claimed stay whole.
 
 use std::mem;

@@ -114,12 +114,12 @@ impl Time {
         Self(Timestamp::from_millisecond(self.0.as_millisecond().saturating_add(1)).unwrap_or(self.0))
     }
 
-    /// Writes it with milliseconds: `2026-11-21T09:14:03.250Z`.
+    /// Returns the time as text with milliseconds: `2026-11-21T09:14:03.250Z`.
     pub fn with_milliseconds(self) -> String {
         self.0.strftime("%Y-%m-%dT%H:%M:%S.%3fZ").to_string()
     }
 
-    /// Writes it for a file's name: `20261121T091403.250Z`; names sort as their times do.
+    /// Returns the time as text for a file's name: `20261121T091403.250Z`; names sort as their times do.
     pub fn stamp(self) -> String {
         self.0.strftime("%Y%m%dT%H%M%S.%3fZ").to_string()
     }
@@ -169,7 +169,7 @@ impl From<Time> for String {
     }
 }
 
-/// Reads a span of time, in seconds: `90s`, `30m`, `2h`, `1d`, `1h30m`; at least a second, at most a year.
+/// Reads a span of time, in seconds: `90s`, `30m`, `2h`, `1d`, `1h30m`; at least a second, at most 366 days.
 pub fn read_seconds(text: &str) -> Option<i64> {
     let mut rest = text.trim();
     let mut sum: i64 = 0;

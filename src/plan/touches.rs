@@ -35,7 +35,7 @@ impl Pattern {
         Self { start: start.to_owned(), is_wild, is_unclear: is_unclear || text.contains("//") }
     }
 
-    /// Whether the literal start of `other` may be in what this pattern matches.
+    /// Whether this pattern may match a path that begins with the literal start of `other`.
     fn may_hold(&self, other: &Self) -> bool {
         let Some(rest) = other.start.strip_prefix(&self.start) else { return false };
         // A path without wildcards means the file, or the directory and everything below it.

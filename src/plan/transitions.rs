@@ -55,15 +55,15 @@ impl Verb {
         }
     }
 
-    /// Whether the move requires closed dependencies and the confirmations.
+    /// Whether the move requires that the dependencies are closed and that all required confirmations are given.
     pub fn needs_readiness(self) -> bool {
         matches!(self, Self::Start | Self::Done)
     }
 }
 
-/// Whether a step in this status may be moved by this verb; an unknown status may go anywhere.
+/// Whether a step in this status may be moved by this verb; from an unknown status every move is allowed.
 ///
-/// A verb that leaves the status as it is is always allowed: it records only a message.
+/// A verb that would not change the status is always allowed, because it can still record a message.
 pub fn is_allowed(from: Option<StepStatus>, verb: Verb) -> bool {
     use StepStatus::{Blocked, Completed, Failed, InProgress, Pending, Skipped};
     let Some(from) = from else { return true };
@@ -72,7 +72,7 @@ pub fn is_allowed(from: Option<StepStatus>, verb: Verb) -> bool {
     }
     match from {
         Pending => verb != Verb::Reopen,
-        // Giving up work in progress is a release, which ends a claim.
+        // `reopen` is refused: `release` makes a step in progress pending again, and ends its claim.
         InProgress => !matches!(verb, Verb::Start | Verb::Reopen),
         Failed | Blocked => true,
         Completed => matches!(verb, Verb::Skip | Verb::Reopen),
@@ -80,7 +80,7 @@ pub fn is_allowed(from: Option<StepStatus>, verb: Verb) -> bool {
     }
 }
 
-/// Whether a step in this status can be released. For a pending step this changes nothing.
+/// Whether a step in this status can be released. A pending step can be released, too; its status does not change.
 pub fn may_be_released(from: Option<StepStatus>) -> bool {
     matches!(from, None | Some(StepStatus::InProgress | StepStatus::Pending))
 }

@@ -135,7 +135,7 @@ impl<S: Status> Stated<S> {
         self.known() == Some(status)
     }
 
-    /// Returns the canonical word, or the file's own where it is unknown.
+    /// Returns the canonical word, or the file's own word if the status is unknown.
     pub fn word(&self) -> &str {
         match self {
             Self::Known(status) => status.word(),

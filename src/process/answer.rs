@@ -83,7 +83,7 @@ impl AnswerCommand {
 #[derive(PartialEq)]
 enum Message {
     Exited,
-    /// One of the two streams.
+    /// One of the two output streams has ended.
     StreamEnded,
     TooMuch,
     Stop,

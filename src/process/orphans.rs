@@ -13,10 +13,10 @@ use rustix::process::{Pid, getpgid, getpgrp};
 
 use super::worker::{LOOK_AGAIN, end_group};
 
-/// No process takes longer from `fork` to `exec`.
+/// The longest time that a process is expected to need from `fork` to `exec`.
 const STARTING: Duration = Duration::from_secs(1);
 
-/// The size limit of an environment.
+/// How much of an environment is read, in bytes.
 const LIMIT: u64 = 4 << 20;
 
 /// Ends the process groups of all processes that work under a claim, or only `group`, and of those that verify the

@@ -69,7 +69,7 @@ impl Stop {
     pub fn stop(&self) {
         self.is_stopped.store(true, Ordering::SeqCst);
         let running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
-        // A receiver with a full queue is awake and checks before it waits.
+        // A receiver with a full queue is awake, and checks `is_stopped` before it waits.
         running.iter().for_each(|it| drop(it.try_send(Message::Stop)));
     }
 
@@ -373,7 +373,7 @@ fn command(job: &Job<'_>) -> io::Result<Command> {
     };
     command.stdin(stdin).current_dir(job.directory).process_group(0);
     if job.is_in_own_tree {
-        // They would lead git to the user's own tree.
+        // These variables would lead git to the user's own working tree.
         for name in git::INHERITED {
             command.env_remove(name);
         }

@@ -1,7 +1,8 @@
 //! Translates hints for other surfaces.
 //!
 //! Hints of operations name commands and options of the command line. Agents have tools instead, and HTTP clients have
-//! routes. Parts with a counterpart are translated; others are left out.
+//! routes. A part of a hint that names a command, an option or a variable is translated if there is a counterpart, and
+//! left out otherwise. Other parts stay.
 
 use crate::api::error::Error;
 use crate::text::typed;
@@ -20,7 +21,7 @@ const PHRASES: [(&str, &str, &str); 17] = [
         "finish or skip them, or give `force`",
         "finish or skip them, or send `force` to the route of the verb",
     ),
-    // Tools have `force` only for the phrase above.
+    // The only tools with an argument `force` are those that can complete a plan; the phrase above is for them.
     (
         ", or use --force, which is recorded",
         "",
@@ -73,7 +74,8 @@ const PERSONS: [(&str, &str, &str); 2] = [
     ("trust", "a person has to trust it at a terminal", "a person has to trust it at a terminal"),
 ];
 
-/// Each verb with two tools that do the same: the first for no id or a plan's id, the second for a step's id.
+/// Verbs, each with two tools that do the same: the first for no id or a plan's id, the second for a step's id. An empty
+/// text means that there is no such tool.
 const TOOLS: [(&str, &str, &str); 19] = [
     ("show", "get_plan", "get_step"),
     ("next", "claim_next_step", "claim_next_step"),
@@ -96,7 +98,8 @@ const TOOLS: [(&str, &str, &str); 19] = [
     ("template list", "list_assets with kind `templates`", ""),
 ];
 
-/// Each verb with three routes that do the same: for no id, for a plan's id and for a step's id.
+/// Verbs, each with three routes that do the same: for no id, for a plan's id and for a step's id. An empty text means
+/// that there is no such route.
 const ROUTES: [(&str, &str, &str, &str); 25] = [
     ("show", "", "GET /api/show/{}", "GET /api/show/{}"),
     ("next", "GET /api/next", "POST /api/plans/{}/claim", ""),
@@ -156,11 +159,11 @@ pub(super) fn on_page(hint: &str) -> Option<String> {
 pub(super) fn with_tools(hint: &str, all: &[&str], has: impl Fn(&str) -> bool) -> Option<String> {
     let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
     left(hint, |part| {
-        // A word after `action` is one of an argument's values.
         let words = part.match_indices(is_word).map(|(at, _)| at);
         let starts = words.filter(|at| *at == 0 || !part[..*at].ends_with(is_word));
         let is_missing = |at: usize| {
             let word = part[at..].split(|c| !is_word(c)).next().unwrap_or_default();
+            // The word after `action` is a value of that argument, not a tool.
             let is_value = part[..at].ends_with("action `");
             word.contains('_') && all.contains(&word) && !has(word) && !is_value
         };
@@ -206,7 +209,8 @@ fn parts(hint: &str) -> Vec<(&str, &str)> {
     parts
 }
 
-/// Replaces the commands between backticks in a part with tools or routes.
+/// Replaces the commands between backticks in a part with tools or routes. A part with a verb that only a person can use
+/// is replaced as a whole.
 fn translated(part: &str, surface: Surface) -> String {
     for (verb, tools, routes) in PERSONS {
         if part.contains(&format!("`planwatch {verb} ")) || part.contains(&format!("`planwatch {verb}`")) {

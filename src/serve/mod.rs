@@ -1,4 +1,4 @@
-//! Long-running parts: the daemon, the socket where commands reach it, HTTP, MCP, and the server for editors.
+//! Long-running parts: the daemon and its socket, HTTP, MCP, the pages for browsers, and the language server.
 
 pub mod daemon;
 mod hints;

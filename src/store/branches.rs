@@ -1,7 +1,7 @@
 //! Reads plans and steps from other branches and working trees of the repository.
 //!
-//! Nothing is written. A few git processes are enough for any number of branches, because equal trees and files are
-//! read once.
+//! Nothing is written. A few git processes are enough for any number of branches, and equal trees and files are read
+//! once.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::io::BufReader;

@@ -29,7 +29,7 @@ pub(crate) struct Changed {
     /// The version that was removed; `None` if it has the same lines as the present one, or is not known.
     pub(crate) before: Option<Vec<u8>>,
     pub(crate) now: Vec<u8>,
-    /// What changed since, in a few words each.
+    /// The changes since then, each in a few words.
     changes: Vec<String>,
 }
 

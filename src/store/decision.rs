@@ -1,8 +1,8 @@
 //! What a decision about a file returns.
 //!
-//! A function that decides gets the content of a file, under the lock. It runs again if another program saves in
-//! between, so its caller must not depend on its side effects: the result has all that the caller needs, and the caller
-//! gets the result of the last run.
+//! A function that decides gets the content of a file, under the lock of the plans directory. It runs again if another
+//! program saves in between, so its caller must not depend on its side effects: the result has all that the caller
+//! needs, and the caller gets the result of the run whose content is in the file.
 
 use std::convert::Infallible;
 

@@ -42,7 +42,7 @@ impl Caller {
 /// The result of the check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Owner {
-    /// The step has no claim, or the caller's.
+    /// The step has no claim, or the claim is the caller's.
     Free,
     /// Another worker has the claim, and the caller uses force.
     Forced,
@@ -101,7 +101,8 @@ fn check_beside(plans: &Plans, step: &Step, who: &Caller) -> Result<Owner, Error
     }
 }
 
-/// If the claim never belonged to the step, the update is refused and nothing is written.
+/// Returns [`Owner::Late`] if the claim once belonged to the step. If it never did, the update is refused and nothing
+/// is written.
 fn late(plans: &Plans, step: &Step, claim: &str) -> Result<Owner, Error> {
     if plans.claims().is_known(step, claim) {
         return Ok(Owner::Late);
@@ -126,7 +127,7 @@ pub(crate) fn refuse_live_claims(context: &Context, id: &PlanId) -> Result<(), E
     for step in &plan.steps {
         let own = step.claim_in_force().filter(|_| plans.claims().lapse(step, context.now).is_none());
         let other =
-            plans.claims().holder(step).filter(|it| // `sync::foreign` refuses those of other machines.
+            plans.claims().holder(step).filter(|it| // `sync::foreign` refuses the claims of other machines.
             !matches!(
                 it.holding,
                 Holding::Closed { .. } | Holding::Remote { .. } | Holding::EndedRemote { .. }

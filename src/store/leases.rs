@@ -13,13 +13,13 @@
 //!
 //! Killed before 2: no file names the claim, and a `.new` file alone is not a claim. Killed before 3: the file has a
 //! claim that was never returned. The next process that takes the locks finds the `.new` file. The locks were free, so
-//! the process that wrote it is dead. The file is of this boot, so no power cut has undone 3, and the claim was never
-//! returned. Therefore the step is taken over at once. Until then, readers without the locks show it as claimed. Killed
-//! after 3: the claim holds until it lapses.
+//! the process that wrote it is dead. If the record was made since the machine was last started, no power cut has
+//! undone 3, so the claim was never returned, and the step is taken over at once. Until then, readers without the locks
+//! show it as claimed. Killed after 3: the claim holds until it lapses.
 //!
 //! Ending the work writes the step's file first, then removes the record. If the process is killed in between, the
 //! record remains. It does not count if the file shows the step closed; another working tree reads that file before it
-//! takes the step over. A released step counts as claimed (`taken-back`) until its lease ends.
+//! takes the step over. A released step counts as claimed (the problem `taken-back`) until its lease ends.
 //!
 //! A request with a key can be sent again to complete its claim (`store::idempotency`). The key's record is written
 //! before step 3. From then on the `.new` file counts as a record, and the repeated request renames it.
@@ -64,7 +64,7 @@ pub(crate) use former::{Move, moved, removed};
 pub(crate) use locked::{Locked, NewRecord, Sharing, changed, forget, note_worker, reopened};
 pub(crate) use renamed::renamed;
 
-/// The end of a record's name until its claim is complete.
+/// The suffix of a record's name until its claim is complete.
 pub(crate) const UNFINISHED: &str = ".new";
 
 /// For at most this many steps, the records are opened by name.
@@ -130,7 +130,7 @@ pub(crate) struct Leases<'a> {
     place: Place,
     shared: Option<Records>,
     own: Option<Records>,
-    /// Whether something besides the records was consulted: processes, other working trees, branches.
+    /// Whether the claims depend on processes, other working trees or branches, or a record could not be read.
     is_uncacheable: AtomicBool,
     /// The earliest end of the leases in force.
     first_end: Mutex<Option<Time>>,
@@ -180,7 +180,7 @@ impl<'a> Leases<'a> {
         self.annotate_as(plans, Unfinished::Held, Some(step))
     }
 
-    /// Like [`Self::annotate`], but unconfirmed claims count as free; a check under the lock decides.
+    /// Like [`Self::annotate`], but unconfirmed claims count as free; the caller checks them again under the lock.
     pub(crate) fn annotate_optimistically(&self, plans: Plans) -> Plans {
         self.annotate_as(plans, Unfinished::Interrupted, None)
     }
@@ -255,8 +255,8 @@ impl<'a> Leases<'a> {
                 is_log(it) || keys.contains(it.trim_end_matches(UNFINISHED).trim_end_matches(FORMER))
             });
         }
-        // Logs are read last: an ending claim is logged before its record is removed. The unsplit log is split before
-        // it is removed.
+        // Logs are read last, because an ending claim is logged before its record is removed. The unsplit log is the
+        // first of them, because its lines are copied to the other logs before it is removed.
         names.sort_by_key(|it| is_log(it));
         names
     }

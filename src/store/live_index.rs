@@ -43,8 +43,8 @@ impl LiveIndex {
     /// Brings the index up to date with all files. Returns the plans whose rows were replaced or removed; a live and an
     /// archived plan of the same name count as one.
     ///
-    /// Plans are compared by their own files. A change between plans, such as a dependency that no longer exists, is a
-    /// change of neither plan.
+    /// Plans are compared by their own files. A new problem between plans, such as a dependency that no longer exists,
+    /// is not a change of the plan that has the problem.
     pub fn refresh(&mut self, context: &Context) -> BTreeSet<PlanId> {
         self.forget();
         if context.reading == Reading::Files || context.plans.index_dir().is_none() {

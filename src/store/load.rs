@@ -53,9 +53,9 @@ impl<'a> Views<'a> {
 /// Which of two plans with the same name is meant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Side {
-    /// The live one, else the archived one.
+    /// The live plan, or else the archived plan.
     LiveFirst,
-    /// The archived one, because a path leads into the archive.
+    /// The archived plan, for example because the user named it by a path into the archive.
     Archived,
 }
 
@@ -130,7 +130,7 @@ fn found(entry: ScanEntry) -> Option<PlanEntry> {
 fn stamp_of(meaning: &Meaning, stat: &disk::Stat) -> Stamp {
     match meaning.is_of_plan() {
         true => Stamp::new(stat.len, stat.mtime_ns, stat.ctime_ns, stat.ino, stat.dev),
-        // Only the name counts.
+        // The content of such an entry does not matter, only its name.
         false => Stamp::new(0, 0, 0, 0, 0),
     }
 }
@@ -159,7 +159,8 @@ fn behind_plan(path: &str) -> Option<&str> {
 /// Appended to the hash of a file with several hard links; `views.sql` removes it.
 const LINKED: &str = "+";
 
-/// Reads a file into its plan's sources and returns its content hash; empty if it could not be read.
+/// Adds an entry to its plan's sources and returns its content hash, which is empty if the file could not be read. For
+/// an entry that is not a file of the plan, returns `name`.
 fn take(context: &Context, found: &PlanEntry, sources: &mut PlanSources) -> String {
     let name_only = || "name".to_owned();
     match &found.meaning {
@@ -225,14 +226,14 @@ fn content(read: disk::Snapshot) -> Content {
     Content::new(read.bytes, Time::from_nanoseconds(read.stat.mtime_ns))
 }
 
-/// The problem of a path below the plans directory.
+/// Why a path could not be read. The path in the message is relative to the plans directory.
 fn unread(context: &Context, error: &DiskError) -> Unread {
     let code = Code::from_text(error.code()).unwrap_or(Code::Unreadable);
     let root = format!("{}/", context.plans.root().display());
     Unread { code, message: error.to_string().replace(&root, "") }
 }
 
-/// Reads one plan directory, live before archived; none if there is no such plan.
+/// Reads one plan directory: the live one, or else the archived one; none if there is no such plan.
 pub(crate) fn one_plan(context: &Context, id: &PlanId) -> Result<Option<Plan>, Error> {
     plan_at(context, id, Side::LiveFirst)
 }
@@ -261,7 +262,8 @@ pub(crate) fn in_directory(context: &Context, key: &Key) -> Option<Plan> {
     PlanId::is_plan_name(&key.name).then(|| scan::read_plan(context, key, Bodies::Drop)).flatten()
 }
 
-/// Finds a plan's directory, live before archived, also if its name is spelled in another Unicode normal form.
+/// Finds a plan's directory on the given side, and returns whether it is archived. The directory's name may be spelled
+/// in another Unicode normal form.
 fn directory_of(context: &Context, id: &PlanId, side: Side) -> Option<(PathBuf, bool)> {
     if !PlanId::is_plan_name(id.as_str()) {
         return None;
@@ -318,7 +320,8 @@ pub(crate) fn taken_names(context: &Context) -> Vec<String> {
     names
 }
 
-/// What a scan could not read: broken links, unreadable directories, special files with a plan's name.
+/// What a scan could not read, if no plan reports it: broken links, unreadable directories, special files with a plan's
+/// name.
 fn scan_problems(context: &Context, trouble: Vec<disk::Trouble>) -> Vec<Problem> {
     let is_reported = |it: &disk::Trouble| found_trouble(context, it).is_some_and(|it| it.trouble.is_some());
     let problem = |it: disk::Trouble| {

@@ -52,8 +52,8 @@ fn typed_step(plan: &Plan, text: &str) -> Option<StepId> {
     id::read_number(text).map(own).or_else(path).or_else(|| id::read_step_id(text))
 }
 
-/// The number after a step: the middle between it and its successor, or N + 1 after the last one. The step `moved` is
-/// ignored, and numbers that steps have elsewhere are skipped.
+/// The number for a step that is placed after `number`: the middle between `number` and the next step's number, or
+/// `number` plus 1 if no step follows. The step `moved` is ignored, and numbers that steps have elsewhere are skipped.
 pub(crate) fn number_after(
     plan: &Plan,
     number: &StepNumber,
@@ -92,7 +92,7 @@ pub(crate) fn dependencies(context: &Context, plan: &Plan, texts: &[String]) -> 
 
 /// The text below the heading; if it begins with the same heading, that is removed.
 ///
-/// A front matter in it would be read as text there, so it is refused.
+/// A text that begins with front matter is refused, because below the heading front matter would be plain text.
 pub(crate) fn below_heading(title: &str, text: &str) -> Result<String, Error> {
     if front_matter::split(text.as_bytes()).yaml().is_some() {
         let hint = "remove the front matter; set these keys with the other fields of the update";

@@ -1,4 +1,4 @@
-//! `start`, `done`, `skip` and `reopen` on a plan: draft, active, completed, abandoned.
+//! `start`, `done`, `skip` and `reopen` on a plan: they make it active, completed or abandoned.
 
 use crate::api::context::Context;
 use crate::api::error::{self, Error};
@@ -72,7 +72,7 @@ fn target(id: &PlanId, verb: Verb) -> Result<PlanStatus, Error> {
     }
 }
 
-/// The outer error is one of reading; force overrides the inner one.
+/// The outer error means that the files could not be read. Force overrides the inner error.
 fn check(context: &Context, plan: &Plan, verb: Verb) -> Result<Result<(), Error>, Error> {
     let from = (plan.status.known(), plan.status.word());
     if let Err(error) = check_move(plan.id.as_str(), from, verb) {
@@ -83,7 +83,7 @@ fn check(context: &Context, plan: &Plan, verb: Verb) -> Result<Result<(), Error>
 
 /// Refuses to complete a plan with open steps, with any verb; for a program, the steps of its plans count, too.
 ///
-/// The outer error is one of reading; force overrides the inner one.
+/// The outer error means that the files could not be read. Force overrides the inner error.
 pub(crate) fn check_completion(context: &Context, plan: &Plan) -> Result<Result<(), Error>, Error> {
     let mut open = open_steps(plan);
     if plan.kind == PlanKind::Program {

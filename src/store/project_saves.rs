@@ -1,4 +1,5 @@
-//! Late saves of files that `init` changed, and an interrupted change.
+//! Changes of the project's files outside of the plans directory, as `init` and `git setup` make them: finds saves that
+//! came during or after such a change, and a change that was interrupted.
 
 use std::path::{Path, PathBuf};
 
@@ -14,7 +15,7 @@ pub(crate) struct LeftSaves {
     pub(crate) interrupted: Option<String>,
 }
 
-/// Completes or rolls back a change that a crash interrupted, then finds late saves.
+/// Completes or rolls back a change that a crash interrupted, then finds saves that came during or after a change.
 pub(crate) fn settle(context: &Context) -> LeftSaves {
     let Some(project) = project(context) else { return LeftSaves::default() };
     let mut report = ProjectReport::default();

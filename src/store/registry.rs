@@ -108,7 +108,7 @@ pub(crate) enum RegistryError {
     /// It did not answer, and nothing was changed.
     #[error("the registry does not answer: {0}")]
     Unreachable(String),
-    /// A change may have been made; see the first lines of this module.
+    /// A change may have been made; see "Lost answers" at the start of this module.
     #[error("the registry did not confirm the change: {0}")]
     Unanswered(String),
     /// It refused: no right to write, rejected credentials, another kind of repository.
@@ -151,7 +151,7 @@ pub(crate) trait ClaimRegistry: Send + Sync {
         false
     }
 
-    /// One change.
+    /// Makes one change.
     fn change_one(&self, change: Change) -> Result<Answer, RegistryError> {
         let answers = self.change(std::slice::from_ref(&change), Together::Each)?;
         answers.into_iter().next().ok_or_else(|| RegistryError::Local("no answer to a change".to_owned()))

@@ -72,8 +72,8 @@ pub(crate) fn is_before_end(owner: Owner, step: &Step, who: &Caller, report: Rep
     step.attempts.iter().any(is_it)
 }
 
-/// Whether an attempt equals the last one of the step, which the same claim recorded less than a minute ago. If it has
-/// a time, the times must be equal instead.
+/// Whether an attempt equals the last one of the step, which the same claim recorded less than a minute ago. If `at` is
+/// given, the times must be equal instead.
 pub(crate) fn is_recent(
     now: Time,
     step: &Step,
@@ -87,12 +87,12 @@ pub(crate) fn is_recent(
         None => (0..AGAIN).contains(&now.seconds_since(then)),
     };
     let is_same_claim = match (step.claim_in_force(), claim_of(last)) {
-        // It was recorded under the claim that is still in force.
+        // The last attempt was recorded under the claim that is still in force.
         (Some(claim), ended) => {
             let is_own = who.claim.as_ref().is_none_or(|it| *it == claim.id);
             is_own && ended.is_none_or(|it| it == claim.id) && claim.at.is_some_and(|it| it <= then)
         }
-        // It ended the claim.
+        // The last attempt ended the claim.
         (None, Some(ended)) => who.claim.as_deref().is_none_or(|it| it == ended),
         (None, None) => false,
     };

@@ -28,7 +28,7 @@ pub(crate) struct NamedStep {
 }
 
 impl NamedStep {
-    /// A step that planwatch itself names.
+    /// Names a loaded step, with its file.
     pub(crate) fn of(step: &Step) -> Self {
         Self { id: step.id.clone(), file: step.path.rsplit('/').next().map(str::to_owned) }
     }
@@ -67,7 +67,7 @@ pub(crate) fn target(context: &Context, text: &str) -> Result<Target, Error> {
     Ok(target)
 }
 
-/// Like [`target`], where a path into the archive means the archived plan even if a live one has its name.
+/// Like [`target`], but a path into the archive means the archived plan even if a live plan has the same name.
 pub(crate) fn for_reading(context: &Context, text: &str) -> Result<(Target, Side), Error> {
     let target = match read_reference(text) {
         Reference::Number(_) if load::exists(context, &PlanId::new(text)) => Target::Plan(PlanId::new(text)),

@@ -140,8 +140,8 @@ pub(crate) struct Done {
     ends_record: bool,
 }
 
-/// Like [`update_with`], without the claim's record and the report, which can be made without the locks. `records` are
-/// the claim records, if the caller has locked them.
+/// Like [`update_with`], but does not update the claim's record, and leaves the report to [`Made::into_done`], which
+/// needs no lock. `records` are the claim records, if the caller has locked them.
 pub(crate) fn write<T, L>(
     context: &Context,
     writing: &mut Transaction<'_>,
@@ -204,7 +204,7 @@ impl Made {
         (self.step.path.clone(), read::etag(&self.applied.bytes))
     }
 
-    /// The change, with the step from its file.
+    /// The report of the change, and the step as it was read from the new content of its file.
     pub(crate) fn into_done(self, context: &Context) -> Result<Done, Error> {
         let Self { plans, step, outcome, applied } = self;
         let (changed, after) =
@@ -260,7 +260,7 @@ impl Outcome {
         let edit =
             |update: &StepUpdate| transaction::edit(&step.path, bytes, &update.changes(step), STEP_KEYS);
         let after = match edit(&update) {
-            // If `notes` is a plain text, a late result is recorded as an attempt.
+            // If no note can be added, for example because `notes` is a text, a late result is recorded as an attempt.
             Err(_) if update.refusal.is_some() => edit(&update.with_attempts_for_notes())?,
             edited => edited?,
         };
@@ -288,7 +288,7 @@ fn as_it_is<'a>(
     let content = read::Content { bytes: bytes.to_vec(), etag, modified: context.now };
     let mut now = read::read_step_of(plan, &step.id, &step.path, content, &context.config.words);
     transaction::check_writable(context, &now.problems)?;
-    // Only the steps that this one waited for before were loaded. If its dependencies may be others now, more is
+    // Only the steps that this one waited for before were loaded. If its dependencies may have changed, more steps are
     // loaded.
     if now.depends != step.depends
         || !now.ranges.is_empty()

@@ -49,7 +49,7 @@ pub(crate) fn decide_move(
         StepUpdate { status: Some(verb.target()), did: verb.outcome().to_owned(), ..StepUpdate::default() };
     // A forced start of a claimed step takes it over, without a new claim.
     update.removes_claim = step.claim.is_some() && (verb != Verb::Start || is_forced);
-    // The run has yet to verify the result.
+    // The claim stays, because the run has yet to verify the result.
     let is_for_run =
         verb == Verb::Done && !is_forced && step.run.is_some() && step.claim_in_force().is_some();
     if is_for_run {
@@ -187,7 +187,8 @@ pub(crate) fn refusal(
 
 /// Why the table of moves forbids a move of the step as it is.
 pub(crate) fn not_allowed(step: &Step, verb: Verb) -> Option<Error> {
-    // An end of work that its run has not verified yet may be withdrawn.
+    // While the step's run has yet to verify the result, the step counts as in progress, so that the end of the work
+    // can be withdrawn.
     let under_run = step.claim_in_force().and(Some(StepStatus::InProgress));
     move_error(&step.id.to_string(), (under_run.or(step.status.known()), step.status.word()), verb)
 }

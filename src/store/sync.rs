@@ -10,8 +10,8 @@
 //! ends at the registry first, then in the step's file, so a worker whose record was taken over cannot change the step.
 //!
 //! # Without an answer
-//! Each change is stored here before it is sent. Without an answer it stays *unsettled*: the next verb that writes, or
-//! `sync`, sends the same change again.
+//! Each change of this clone's own records, except a renewal, is stored here before it is sent. Without an answer it
+//! stays *unsettled*: the next `claim` or `sync` sends the same change again.
 
 pub(crate) mod claiming;
 pub(crate) mod ending;

@@ -1,4 +1,4 @@
-//! One change from lock to report: reads the file again, decides, edits and replaces it; or only shows the change.
+//! One change, made under the lock, and its report. A dry run takes no lock and only shows the change.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -59,7 +59,7 @@ pub struct Changed {
 }
 
 impl Changed {
-    /// A written record without a status; its path is relative to the plans directory.
+    /// Something that was written, without a status; `path` is relative to the plans directory.
     pub(crate) fn new(
         context: &Context,
         id: &impl ToString,
@@ -223,7 +223,7 @@ pub(crate) struct Transaction<'a> {
     pub(crate) noted: Option<Planned>,
 }
 
-/// The lock. Displaced texts are reported at the latest when it is released, even if the change failed.
+/// The lock of the plans directory. Its release reports the remaining displaced texts, even if the change failed.
 struct LockedPlans<'a> {
     context: &'a Context,
     locked: Locked<'a>,
@@ -268,7 +268,7 @@ impl<'a> Transaction<'a> {
         Self { context, verb, locked, diff, hints, not_repointed, at_end, noted: None }
     }
 
-    /// Takes the lock, unless nothing is to be written; all writes until the drop are one unit for `undo`.
+    /// Takes the lock, unless nothing is to be written. All writes until `self` is dropped are one unit for `undo`.
     pub(crate) fn begin(context: &'a Context, verb: &str, mode: Mode) -> Result<Self, Error> {
         let locked = match mode {
             Mode::DryRun => None,
@@ -395,8 +395,8 @@ impl<'a> Transaction<'a> {
         self.create(path, bytes)
     }
 
-    /// If an editor saved into a file after planwatch had read it and moved it, reports that: the saved text is only at
-    /// the new path.
+    /// For a file that planwatch has read and moved: if an editor saved into it after it was read, reports that the
+    /// saved text is only at the new path.
     pub(crate) fn report_save(&self, path: &str, moved: &Path, read: &[u8]) {
         let is_other = || self.context.plans.read(moved).is_ok_and(|it| it.bytes != read);
         if !self.is_dry_run() && is_other() {

@@ -1,4 +1,4 @@
-//! Reads YAML that users give as data. The only file that names its library.
+//! Reads YAML that users give as data. This is the only file outside of tests that uses `serde_yaml`.
 //!
 //! Only the values count here, so a library that loses comments and positions is enough. Front matter, whose bytes must
 //! not change, is read by [`yaml`].
@@ -15,9 +15,9 @@ pub struct NotData {
     pub reason: String,
 }
 
-/// Reads one YAML document as the JSON that means the same.
+/// Reads one YAML document and returns the equivalent JSON value.
 ///
-/// A key that a mapping has twice is an error, and so are aliases that expand to too many values. The limits of size
+/// A duplicate key in a mapping is an error, and so are aliases that expand to too many values. The limits of size
 /// and nesting are those of a front matter.
 pub fn read(text: &str) -> Result<Value, NotData> {
     let at_start = |reason: String| NotData { place: Place::START, reason };
@@ -25,7 +25,8 @@ pub fn read(text: &str) -> Result<Value, NotData> {
     if text.len() > MAX_FRONT_MATTER {
         return Err(at_start(format!("it has more than {MAX_FRONT_MATTER} bytes")));
     }
-    // The library needs quadratic time for nested brackets, and reports no place for some errors.
+    // Our own parser checks the text first, because the library needs quadratic time for nested brackets and reports no
+    // place for some errors.
     yaml::parse_node(text)
         .map_err(|error| NotData { place: place(text.as_bytes(), error.at), reason: error.message })?;
     let value: serde_yaml::Value = serde_yaml::from_str(text).map_err(|error| at_start(error.to_string()))?;
@@ -47,7 +48,7 @@ mod tests {
                 "\u{feff}# all\nsteps:\n- title: A # first\n  depends: [1, 2.50]\n",
                 json!({"steps": [{"title": "A", "depends": [1, 2.5]}]}),
             ),
-            // The words of YAML 1.1 are texts, and so are days.
+            // The boolean words of YAML 1.1 (`no`, `on`, `yes`) are texts, and so are dates.
             ("[no, on, yes, 2026-11-21, ~, true]", json!(["no", "on", "yes", "2026-11-21", null, true])),
             ("a: |\n  1\n  2\nb: &x [1]\nc: *x\n", json!({"a": "1\n2\n", "b": [1], "c": [1]})),
         ] {

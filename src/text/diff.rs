@@ -63,7 +63,7 @@ pub fn unified(path: &str, before: Option<&[u8]>, after: Option<&[u8]>) -> Strin
 /// What a line of a difference is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LineKind {
-    /// Where the lines below are: `@@ -1,3 +1,4 @@`.
+    /// The header of a hunk, such as `@@ -1,3 +1,4 @@`.
     Head,
     Same,
     Removed,
@@ -74,7 +74,7 @@ pub enum LineKind {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DiffLine {
     pub kind: LineKind,
-    /// Its text in parts, each with whether its words differ from the other side of the same change.
+    /// The text in parts; the flag of a part says whether its words differ from the other side of the change.
     pub parts: Vec<(bool, String)>,
 }
 
@@ -100,7 +100,7 @@ pub fn lines(old: &str, new: &str) -> Vec<DiffLine> {
     found
 }
 
-/// Lines without their ends, in parts, each with whether it differs from the other side.
+/// Lines without their ends, in parts; the flag of a part says whether it differs from the other side.
 type Marked = Vec<Vec<(bool, String)>>;
 
 /// Marks the words that differ. No word is marked if fewer than half of all words are equal, because that would be
@@ -148,9 +148,9 @@ fn words(line: &str) -> Vec<&str> {
     words
 }
 
-/// Returns the edits that make `new` of `old`: ranges of `old` in their order, each with the text that replaces it.
+/// Returns the edits that turn `old` into `new`: ranges of `old` in their order, each with the text that replaces it.
 ///
-/// Whole lines are compared; within a changed region, what both begin and end with stays.
+/// Whole lines are compared. An edit leaves out the start and the end that the old and the new text of a region share.
 pub fn edits(old: &str, new: &str) -> Vec<(Range<usize>, String)> {
     let [old_lines, new_lines] = [old, new].map(split);
     let starts = |lines: &[&str]| -> Vec<usize> {
@@ -178,7 +178,7 @@ pub fn edits(old: &str, new: &str) -> Vec<(Range<usize>, String)> {
     regions.filter_map(|(from, to)| trimmed(old, new, (bytes(&old_at, from), bytes(&new_at, to)))).collect()
 }
 
-/// The replacement of a region without what both texts begin and end with there; none if they are equal.
+/// The replacement of a region, without the start and the end that both texts share there; `None` if they are equal.
 fn trimmed(
     old: &str,
     new: &str,
@@ -194,7 +194,7 @@ fn trimmed(
     let (a, b) = (tail(&old[from.clone()]), tail(&new[to.clone()]));
     let last: usize = a.iter().zip(&b).take_while(|(a, b)| a == b).map(|(c, _)| c.len_utf8()).sum();
     (from.end, to.end) = (from.end - last, to.end - last);
-    // A line end of two characters is never divided: editors have no place between them.
+    // A CRLF is never divided, because editors have no position between its two characters.
     if old[..from.start].ends_with('\r') && old[from.start..].starts_with('\n') {
         (from.start, to.start) = (from.start - 1, to.start - 1);
     }
@@ -204,10 +204,11 @@ fn trimmed(
     (!from.is_empty() || !to.is_empty()).then(|| (from, new[to].to_owned()))
 }
 
-/// The most pairs of lines or words that are compared. Beyond it, all between the common ends counts as replaced.
+/// The most pairs of lines or words that are compared. With more lines, everything between the common start and the
+/// common end counts as replaced; with more words, none is marked.
 const MAX_PAIRS: usize = 4_000_000;
 
-/// Counts the lines that were added and removed; line endings do not count.
+/// Counts the lines that were added and removed. Lines that differ only in their line endings are equal.
 pub fn line_counts(old: &str, new: &str) -> (u64, u64) {
     if old == new {
         return (0, 0);

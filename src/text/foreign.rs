@@ -1,7 +1,7 @@
 //! Reads the front matter of other tools' files as JSON.
 //!
-//! Read only, because the library loses bytes. Our own parser checks the text first: hostile input would keep the
-//! library busy for ever.
+//! The library is used only for reading, because it does not preserve bytes. Our own parser checks the text first,
+//! because on hostile input the library may never finish.
 
 use gray_matter::Matter;
 use gray_matter::engine::YAML;
@@ -10,10 +10,11 @@ use serde_json::{Map, Value};
 use crate::text::front_matter;
 use crate::text::yaml::{self, Kind, Tree};
 
-/// The size limit; no tool writes more.
+/// The largest front matter that is read here, in bytes.
 const LIMIT: usize = 256 << 10;
 
-/// Returns the keys of a front matter; `None` if there is none or it is not a valid mapping.
+/// Returns the keys of a front matter with their values. `None` if there is no front matter, or if it is too large, is
+/// not a valid mapping, or contains aliases or document markers.
 pub fn keys(bytes: &[u8]) -> Option<Map<String, Value>> {
     let yaml = front_matter::split(bytes).yaml()?;
     let text = std::str::from_utf8(yaml).ok().filter(|it| it.len() <= LIMIT)?;
@@ -25,7 +26,7 @@ pub fn keys(bytes: &[u8]) -> Option<Map<String, Value>> {
     if !is_sane {
         return None;
     }
-    // The library accepts neither byte order marks nor other line ends, and treats a second pair of delimiters as an
+    // The library accepts no byte order mark and no line ends but LF, and treats a second pair of delimiters as an
     // excerpt.
     let plain = format!("---\n{}\n---\n", text.replace("\r\n", "\n"));
     let parsed = Matter::<YAML>::new().parse::<Value>(&plain).ok()?;

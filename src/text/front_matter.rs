@@ -1,6 +1,6 @@
 //! Where the front matter of a file begins and ends.
 //!
-//! Works on bytes, because a body may be anything; knows nothing of YAML.
+//! This module works on bytes, because a body need not be UTF-8. It knows nothing of YAML.
 
 use std::ops::Range;
 
@@ -87,7 +87,7 @@ fn line_end(bytes: &[u8], start: usize) -> usize {
     rest.iter().position(|&it| it == b'\n').map_or(bytes.len(), |it| start + it + 1)
 }
 
-/// Whether a line opens a front matter; with lone carriage returns the whole file is one such line.
+/// Whether a line opens a front matter. A file whose only line ends are lone carriage returns is one line.
 fn opens(line: &[u8]) -> bool {
     let Some(rest) = line.strip_prefix(b"---") else { return false };
     let after = rest.iter().find(|it| !matches!(it, b' ' | b'\t'));

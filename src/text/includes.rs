@@ -2,7 +2,7 @@
 //!
 //! When planwatch replaces a file, an editor that has read the new version may save over it: the editor's text then
 //! contains the change. Making it again would append an attempt twice or remove two items. The difference between the
-//! text before and after the change is looked up in the third text: by keys and items of the front matter, and by
+//! text before and after the change is looked up in the editor's text: by keys and items of the front matter, and by
 //! lines of the body.
 
 use std::collections::HashMap;
@@ -73,7 +73,7 @@ fn is_same(one: Option<View<'_>>, other: Option<View<'_>>) -> bool {
     }
 }
 
-/// Whether a value includes the change of another one; lists are compared item by item.
+/// Whether the value `now` includes the change from `was` to `is`; lists are compared item by item.
 fn holds(was: Option<View<'_>>, is: Option<View<'_>>, now: Option<View<'_>>) -> bool {
     let is_list = |it: Option<View<'_>>| it.is_none_or(|it| matches!(it.kind(), Kind::List | Kind::Null));
     if is_same(is, now) {
@@ -84,7 +84,7 @@ fn holds(was: Option<View<'_>>, is: Option<View<'_>>, now: Option<View<'_>>) -> 
     }
     let [was, is, now] =
         [was, is, now].map(|it| it.map(|it| it.items().collect::<Vec<_>>()).unwrap_or_default());
-    // Most changes append one item to a long list.
+    // The common start is skipped, because most changes append one item to a long list.
     let start = was.iter().zip(&is).take_while(|(a, b)| yaml::same(**a, **b)).count();
     let count = |list: &[View<'_>], item: View<'_>| list.iter().filter(|it| yaml::same(**it, item)).count();
     let mut is_any = false;
@@ -96,7 +96,7 @@ fn holds(was: Option<View<'_>>, is: Option<View<'_>>, now: Option<View<'_>>) -> 
             return false;
         }
     }
-    // Reordering is a change that only the whole list can show.
+    // If no count differs, the items were only reordered. Such a change is included only in an equal list (see above).
     is_any
 }
 
@@ -170,7 +170,7 @@ mod tests {
         check(&one, &two, &format!("x: 1\n{two}"), true);
         check("a: 1\n", "a: 1\nclaim: {id: g1}\n", "a: 2\nclaim: {id: g1}\n", true);
         check("a: 1\n", "a: 1\nclaim: {id: g1}\n", "a: 2\nclaim: {id: g2}\n", false);
-        // Other edits may remove a claim too, so that alone is not the whole change.
+        // Other edits may remove a claim, too, so a missing claim does not show that this change was made.
         check("status: a\nclaim: {id: g1}\n", "status: b\n", "status: a\n", false);
     }
 

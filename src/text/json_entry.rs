@@ -177,7 +177,8 @@ fn start(text: &str) -> usize {
     if text.starts_with(BOM) { BOM.len() } else { 0 }
 }
 
-/// The parser's position; it counts bytes in a line from 1, and 0 at the line's end.
+/// Converts the parser's position to an offset. The parser counts the bytes of a line from 1; a line feed is column 0 of
+/// the next line.
 fn offset(text: &str, line: usize, column: usize) -> usize {
     let before = text.split_inclusive('\n').take(line.saturating_sub(1)).map(str::len).sum::<usize>();
     let mut at = (before + column.saturating_sub(1)).min(text.len());
@@ -218,7 +219,7 @@ fn root(text: &str) -> Object {
     object(text, skip_blanks(text, start(text)))
 }
 
-/// The object whose brace is at `at`. The text is valid JSON, so only its ends have to be found.
+/// The object whose brace is at `at`. The text is valid JSON, so it is enough to find where each key and value ends.
 fn object(text: &str, at: usize) -> Object {
     let bytes = text.as_bytes();
     let inside = at + 1;

@@ -20,7 +20,7 @@ impl Place {
 /// order mark does not count.
 pub fn place(bytes: &[u8], at: usize) -> Place {
     let before = &bytes[..at.min(bytes.len())];
-    // The sum of a chunk fits into one byte, so that the compiler can count many bytes at once.
+    // The sum of a chunk fits into one byte, so that the compiler can vectorize the count.
     let ends = |part: &[u8]| usize::from(part.iter().fold(0_u8, |n, it| n + u8::from(*it == b'\n')));
     let line = before.chunks(255).map(ends).sum::<usize>() + 1;
     let start = before.iter().rposition(|&it| it == b'\n').map_or(0, |it| it + 1);

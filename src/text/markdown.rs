@@ -1,6 +1,6 @@
 //! What planwatch reads of a Markdown body: headings, sections, list items and task boxes, with byte ranges.
 //!
-//! CommonMark with GFM tables and task lists, by pulldown-cmark. Nothing here knows what a plan is, and nothing
+//! It reads CommonMark with GFM tables and task lists, with pulldown-cmark. Nothing here knows what a plan is, and nothing
 //! is ever rendered back: edits of bodies are made on the source by their byte ranges.
 
 mod destinations;
@@ -51,7 +51,8 @@ pub struct Outline {
     pub headings: Vec<Heading>,
     pub items: Vec<Item>,
     pub tasks: Vec<TaskBox>,
-    /// The first paragraph after the first heading of level 1 (of the body, if there is none), as plain text.
+    /// The first paragraph after the first heading of level 1, or the first one of the body if there is no such heading,
+    /// as plain text.
     pub description: Option<String>,
     /// Fenced and indented code; its lines are text, never structure.
     pub code: Vec<Range<usize>>,
@@ -116,13 +117,13 @@ impl Outline {
 struct Builder<'a> {
     body: &'a str,
     outline: Outline,
-    /// Open blocks around the current event; a heading counts at depth 0 only.
+    /// The number of open blocks around the current event; a heading counts at depth 0 only.
     depth: usize,
     heading: Option<(u8, Range<usize>, Option<Range<usize>>)>,
     paragraph: Option<String>,
     /// The open items: their indexes in the outline, if they are included there.
     open: Vec<Option<usize>>,
-    /// The item whose first paragraph is being read, and its end so far.
+    /// The item whose first paragraph is being read, and the end of that paragraph so far.
     beginning: Option<(usize, usize)>,
 }
 
@@ -184,7 +185,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// Lists in quotations, and deeper ones, count as text.
+    /// Items of lists in block quotes, and items below two others, count as text and are not included in the outline.
     fn start_item(&mut self, span: Range<usize>) {
         let is_kept = self.open.len() < 2 && self.depth == self.open.len() + 1;
         let nth = is_kept.then_some(self.outline.items.len());
@@ -255,12 +256,12 @@ fn item(body: &str, span: Range<usize>, is_nested: bool) -> Item {
     Item { span: start..span.end, is_nested, at, text: behind.trim().to_owned(), ticked: None }
 }
 
-/// Returns a text without fenced code, code spans, comments, HTML and addresses.
+/// Returns a text without fenced code, code spans, comments, HTML and URLs.
 ///
-/// `|` replaces a piece of code or an address; comments and HTML are removed. A code span stays if `name` returns a
+/// `|` replaces a piece of code or a URL; comments and HTML are removed. A code span stays if `name` returns a
 /// name for its content, and a link with such a target is replaced by that name.
 pub fn prose(text: &str, name: impl Fn(&str) -> Option<String>) -> String {
-    // Code, HTML and links need one of these.
+    // Code, HTML and links cannot occur without one of these characters.
     if !text.contains(['`', '~', '<', '[']) {
         return without_addresses(text);
     }
@@ -306,7 +307,7 @@ fn without_addresses(text: &str) -> String {
     said
 }
 
-/// Returns the inline links of a text with their targets, in the order of the text; bare addresses are not links.
+/// Returns the inline links of a text with their targets, in the order of the text; bare URLs are not links.
 pub fn links(text: &str) -> Vec<(Range<usize>, String)> {
     if !text.contains("](") {
         return Vec::new();

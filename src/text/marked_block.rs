@@ -1,4 +1,4 @@
-//! A block of lines between two markers in the user's text file: appended, and removed to the byte.
+//! Appends a block of lines between two markers to the user's text file, and removes it so that the old bytes are left.
 //!
 //! ```text
 //! <!-- planwatch:begin claude 1f0c9e77a2b34d58 -->
@@ -6,7 +6,8 @@
 //! <!-- planwatch:end -->
 //! ```
 //!
-//! The marker names the owner of the block and a hash of the lines between. A block that was edited is not removed.
+//! The first marker contains the owners of the block and a hash of the lines between the markers. Callers do not remove
+//! a block whose lines were edited ([`Block::is_sealed`]).
 //! A blank line precedes the block. If the file had no final line end, the block has none either, so that removing it
 //! restores the same bytes.
 
@@ -129,7 +130,7 @@ pub fn take(text: &str, block: &Block) -> Option<String> {
     let kept = if text[start..end].ends_with('\n') {
         one.filter(|it| it.is_empty() || it.ends_with('\n'))
     } else {
-        // Only a text without a final line end has a block without one.
+        // The block has no final line end only if the text before it had none. Then two line ends were inserted.
         one.and_then(|it| it.strip_suffix(block.line_end)).or(one)
     };
     Some(kept.unwrap_or(before).to_owned() + after)

@@ -1,6 +1,6 @@
-//! Bytes, spans and edits: what a file looks like, without knowing what a plan is.
+//! Parses and edits the text of files, without knowing what a plan is.
 //!
-//! Pure: nothing here opens a file or asks for the time.
+//! Pure: nothing here opens a file or reads the clock.
 
 pub mod data;
 pub mod diff;

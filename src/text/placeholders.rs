@@ -1,6 +1,6 @@
-//! Texts with handlebars placeholders: filled in strictly, and in a front matter so that no value can break it.
+//! Fills in handlebars placeholders. A missing value is an error, and no value can break the front matter of a file.
 //!
-//! Knows nothing of plans. Partials and decorators are rejected, because they can recurse without end.
+//! This module knows nothing of plans. Partials and decorators are rejected, because they can recurse without end.
 
 mod check;
 
@@ -47,7 +47,7 @@ pub fn fill(source: &str, values: &Value) -> Result<String, Broken> {
     render(source, source, 0, values)
 }
 
-/// The first comment of a text on one line: its author's description.
+/// Returns the first comment of a text, which is its author's description, joined into one line.
 pub fn comment(source: &str) -> Option<String> {
     let start = source.find("{{!")? + 3;
     let rest = &source[start..];
@@ -86,7 +86,7 @@ fn compiled(whole: &str, part: &str, at: usize) -> Result<Template, Broken> {
     })
 }
 
-/// Counts lines from the start of the whole text.
+/// Makes an error whose line counts from the start of `whole`; `line` counts from `at`.
 fn in_part(whole: &str, at: usize, line: Option<usize>, column: Option<usize>, reason: String) -> Broken {
     let first = line_index::place(whole.as_bytes(), at).line;
     let line = u32::try_from(line.unwrap_or(1)).unwrap_or(1).max(1);
@@ -132,8 +132,8 @@ fn screen(whole: &str, part: &str, at: usize) -> Result<(), Broken> {
     Ok(())
 }
 
-/// Fills in YAML: values are replaced by marks while it is rendered and parsed, and inserted as quoted texts
-/// afterwards.
+/// Fills in YAML. While it is rendered and parsed, unique words stand for the values. Afterwards the values are inserted as
+/// texts, in quotes where needed.
 fn fill_yaml(whole: &str, part: &str, at: usize, values: &Value) -> Result<String, Broken> {
     let mut marks = Marks { prefix: free_prefix(part), texts: BTreeMap::new() };
     let marked = marks.mark(values);
@@ -180,7 +180,7 @@ struct Marks {
 }
 
 impl Marks {
-    /// Empty texts are not replaced, so that conditions see them.
+    /// Empty texts are not replaced, so that `{{#if}}` still treats them as false.
     fn mark(&mut self, value: &Value) -> Value {
         match value {
             Value::String(text) if !text.is_empty() => {

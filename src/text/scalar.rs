@@ -1,6 +1,6 @@
-//! How a text must be written so that every YAML reader, including YAML 1.1, reads it as that text.
+//! How a text must be written so that every YAML parser, including those of YAML 1.1, reads it as that text.
 //!
-//! Pure functions; knows nothing of files.
+//! All functions are pure.
 
 /// The context of a scalar: brackets and commas end a plain one only inside brackets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -76,7 +76,7 @@ pub fn json(value: &serde_json::Value) -> String {
     let mut yaml = String::with_capacity(json.len());
     for it in json.chars() {
         match u32::from(it) {
-            // Beyond this plane the two escapes have different forms, and no reader needs one.
+            // Above U+FFFF, the escapes of JSON and of YAML have different forms, and no parser needs one.
             code @ ..=0xffff if !is_printable(it) => yaml.push_str(&unicode_escape(code)),
             _ => yaml.push(it),
         }
@@ -84,7 +84,8 @@ pub fn json(value: &serde_json::Value) -> String {
     yaml
 }
 
-/// A text of several lines as a block scalar, where that is exact and survives editors that trim lines.
+/// A text of several lines as a block scalar. `None` if the text has one line, if the block scalar would not be exact, or
+/// if editors that trim lines would change it.
 pub fn literal(text: &str) -> Option<Literal<'_>> {
     text.contains('\n').then(|| any_literal(text))?
 }

@@ -1,6 +1,6 @@
-//! Seals: a short hash inside a text that shows whether the text was changed since.
+//! Seals: a seal is a short hash inside a text that shows whether the text was changed after it was sealed.
 //!
-//! Line endings are ignored, because git changes them.
+//! CRLF and LF are equal, because git may change line endings.
 
 /// The text before and after the seal of a whole file.
 const BEFORE: &str = "seal: \"";

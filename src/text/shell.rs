@@ -45,7 +45,7 @@ const INTERPRETERS: [&str; 10] =
 /// Programs that determine at run time what they run.
 const UNKNOWABLE: [&str; 6] = ["eval", "alias", "trap", "xargs", "parallel", "fc"];
 
-/// Options after which a command is run on what was found.
+/// Options of `find` and `fd` that run a command on the files that were found.
 const RUNS_FOUND: [&str; 7] = ["-exec", "-execdir", "-ok", "-okdir", "-x", "-X", "--exec"];
 
 /// Programs whose words are mostly task names: `make build` does not mean the directory `build`.
@@ -59,7 +59,7 @@ const RUNNERS: [&str; 36] = [
 const DIRECTORY_OPTIONS: [&str; 7] =
     ["--directory", "--prefix", "--cwd", "--dir", "--workdir", "--project", "--git-dir"];
 
-/// The most short options in one word after which a value is looked for, as in `make -skf./file`.
+/// The most short options that a value in the same word may follow, as in `make -skf./file`.
 const MAX_GROUPED: usize = 16;
 
 /// A word, without its quotes.
@@ -71,9 +71,9 @@ pub struct Word {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
-    /// A file, or a directory in which anything may be used.
+    /// A file, or a directory of which any file may be used.
     Any,
-    /// A file; as a directory it is the name of a task.
+    /// A file. If it is the name of a directory, the word counts as the name of a task and not of that directory.
     File,
     /// A directory that other words are relative to.
     Base,
@@ -101,7 +101,7 @@ impl Word {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Line {
     pub words: Vec<Word>,
-    /// Why the words may be incomplete; `None`: the shell runs nothing that they do not name.
+    /// Why the words may be incomplete; `None`: they name everything that the shell runs.
     pub unknown: Option<&'static str>,
 }
 
@@ -112,7 +112,7 @@ pub fn read(line: &str) -> Line {
     read
 }
 
-/// A command between two operators, word by word, with what precedes it.
+/// A command between two operators, word by word, and whether a pipe leads to it.
 #[derive(Default)]
 struct Simple {
     words: Vec<String>,
@@ -194,7 +194,7 @@ impl Line {
         };
         let mut text = String::new();
         let is_plain = pieces.iter().all(|it| plain(it, false, &mut text));
-        // Alone these are commands and reserved words.
+        // A word that is only one of these is a command, a reserved word or a placeholder of `find`, not a pattern.
         let is_pattern = |it: &str| !matches!(it, "[" | "]" | "[[" | "]]" | "{" | "}" | "!" | "{}");
         let has_pattern = is_pattern(word) && pieces.iter().any(is_expanded);
         if !is_plain || has_pattern {
@@ -218,7 +218,7 @@ impl Line {
         if has(&UNKNOWABLE) || runs_found || runs_input {
             self.unknown("it builds its commands at run time");
         }
-        // They test whether a file exists, but do not read it.
+        // These commands test whether a file exists, but do not read it.
         if matches!(first, "test" | "[") && !has_functions && before.iter().all(|it| is_reserved(it)) {
             return;
         }
@@ -280,7 +280,7 @@ fn is_reserved(word: &str) -> bool {
     matches!(word, "if" | "then" | "elif" | "else" | "while" | "until" | "do" | "!" | "{" | "time")
 }
 
-/// Whether a command still begins after this word: an assignment, or a reserved word.
+/// Whether the command begins only after this word, because the word is an assignment or a reserved word.
 fn is_before_command(word: &str) -> bool {
     let is_name = |it: &str| {
         let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';

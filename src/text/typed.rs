@@ -1,4 +1,4 @@
-//! Texts of files in places where a person reads or types them: on a terminal, and as a word of a command.
+//! Writes texts from files so that they are safe on a terminal and as a word of a command that a person types.
 
 use std::borrow::Cow;
 use std::fmt::Display;
@@ -33,9 +33,9 @@ fn escape(text: &str, is_kept: impl Fn(char) -> bool) -> Cow<'_, str> {
     Cow::Owned(shown.collect())
 }
 
-/// A word as a shell takes it, to be shown and typed as it is.
+/// Quotes a word for a shell, so that it can be shown and typed as it is.
 ///
-/// What acts on a terminal is written byte by byte in `$'…'`, as bash, zsh and ksh read it.
+/// Characters that act on a terminal are written byte by byte in `$'…'`, as bash, zsh and ksh read it.
 pub fn quoted(word: &str) -> String {
     let is_plain = |c: char| c.is_alphanumeric() || "-_.:/".contains(c);
     if word.contains(acts_on_terminal) {
@@ -47,7 +47,7 @@ pub fn quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', "'\\''"))
 }
 
-/// [`quoted`] for an id or a path as it is shown. Every one in a suggested command goes through this function.
+/// Like [`quoted`], for an id or a path. All ids and paths in suggested commands are written with this function.
 pub fn shell_word(of: &impl Display) -> String {
     quoted(&of.to_string())
 }

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use crate::text::front_matter;
 use crate::text::yaml::{self, Kind, View};
 
-/// A word that occurs more often here than in the other texts together.
+/// A word that occurs more often in the source than in all kept texts together.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LostWord {
     pub word: String,
@@ -13,7 +13,7 @@ pub struct LostWord {
     pub at: usize,
 }
 
-/// The text of a Markdown file: values and comments of the front matter, and the body.
+/// The text of a Markdown file: keys, values and comments of the front matter, and the body.
 pub fn text_of(bytes: &[u8]) -> String {
     let parts = front_matter::split(bytes);
     let body = String::from_utf8_lossy(parts.body());
@@ -72,7 +72,7 @@ fn is_mark(text: &str, start: usize, end: usize) -> bool {
     if !is_number || !behind.starts_with(". ") && !behind.starts_with(") ") {
         return false;
     }
-    // Only blanks are passed, not the whole line, which may be the whole text.
+    // Only blanks and `>` are skipped. Searching for the start of the line could read the whole text for each number.
     let before = text[..start].trim_end_matches(|c: char| c.is_whitespace() && c != '\n' || c == '>');
     before.is_empty() || before.ends_with('\n')
 }

@@ -90,7 +90,7 @@ pub struct ImportRequest {
     #[serde(skip)]
     pub origin: Origin,
     /// The document, in Markdown.
-    // In place of a file.
+    // Given instead of a file.
     #[serde(deserialize_with = "given")]
     #[schemars(with = "String", extend("pattern" = NOT_BLANK))]
     pub text: Option<String>,
@@ -98,15 +98,15 @@ pub struct ImportRequest {
     #[serde(skip)]
     pub shown: String,
     /// The name of the plan; by default it is made from the title.
-    // Refused where the source holds several.
+    // Refused if the source contains several plans.
     pub name: Option<String>,
-    /// The title of the plan; refused where the source holds several.
+    /// The title of the plan; refused if the source contains several plans.
     #[serde(skip)]
     pub title: Option<String>,
     /// The category of each plan, instead of the source's.
     #[serde(skip)]
     pub category: Option<String>,
-    /// As `category`.
+    /// The priority of each plan, instead of the source's.
     #[serde(skip)]
     pub priority: Option<String>,
     /// Make another plan of a document that was imported before.

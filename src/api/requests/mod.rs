@@ -31,7 +31,7 @@ use crate::text::scalar;
 
 /// The pattern of a text that is not only blanks and control characters.
 pub(crate) const NOT_BLANK: &str = "[^\\s\\x00-\\x1f]";
-/// The pattern of a time in UTC with whole seconds. A leap day of a wrong year is found by the engine.
+/// The pattern of a time in UTC with whole seconds. It accepts February 29 in every year; the engine checks the year.
 const TIME: &str = "^[0-9]{4}-((0[1-9]|1[0-2])-(0[1-9]|1[0-9]|2[0-9])|(0[13-9]|1[0-2])-30|(0[13578]|1[02])-31)T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]Z$";
 /// The pattern of the duration of a claim.
 const LEASE: &str = "^[1-9][0-9]{0,3}[smhd]$";
@@ -65,12 +65,12 @@ pub(crate) fn schema<R: JsonSchema>() -> Map<String, Value> {
     }
 }
 
-/// A field that must be given, although the command line may leave it out.
+/// Reads a field that must be given in JSON, although the command line may leave it out.
 fn given<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> {
     String::deserialize(from).map(Some)
 }
 
-/// An object with keys of the user's own, as the YAML that the engine takes.
+/// Reads an object with keys of the user's own, as a text that the engine reads as YAML.
 fn yaml<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> {
     Ok(Option::<Value>::deserialize(from)?.map(|it| scalar::json(&it)))
 }
@@ -95,7 +95,7 @@ fn number<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error
     }
 }
 
-/// A status of a step; the configuration may know more words for them.
+/// A status of a step. Other texts are allowed, because the configuration may define additional words.
 fn step_status(_: &mut SchemaGenerator) -> Schema {
     let known = format!("{}StepStatus", crate::api::schema::PLACE);
     json_schema!({"anyOf": [{"$ref": known}, {"type": "string"}, {"type": "null"}]})

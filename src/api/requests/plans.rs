@@ -11,9 +11,9 @@ use crate::plan::records::Priority;
 #[derive(Debug, Clone, Default)]
 pub struct StepRequest {
     pub title: String,
-    /// The text below the heading, or with it.
+    /// The text below the heading. It may begin with the heading.
     pub text: Option<String>,
-    /// Steps of the new plan by their numbers, or those of other plans.
+    /// The steps that it waits for: steps of the new plan by number, steps of other plans by id.
     pub depends: Vec<String>,
     pub touches: Vec<String>,
     pub verify: Vec<String>,
@@ -77,7 +77,7 @@ pub struct NewRequest {
     pub by: Option<String>,
     /// The template that the plan begins with; the steps above come after its own.
     pub template: Option<String>,
-    /// The text of `plan.md`, with or without front matter. No template then.
+    /// The text of `plan.md`, with or without front matter; not together with `template`.
     #[serde(skip)]
     pub body: Option<String>,
     #[serde(rename = "dry_run", default)]
@@ -89,7 +89,7 @@ pub struct NewRequest {
 #[serde(deny_unknown_fields)]
 pub struct PlanText {
     /// The id is made from it.
-    // Also the id of an existing plan.
+    // This can also be the id of an existing plan.
     pub title: String,
     /// The text of `plan.md`, with or without front matter.
     #[serde(default)]
@@ -114,7 +114,7 @@ pub struct ReplaceRequest {
     #[serde(skip)]
     pub plan: String,
     /// Titles, or objects as `list` shows them; or the list as one Markdown text.
-    // Here as Markdown or JSON; as YAML if `shown` ends in `.yaml` or `.yml`.
+    // This field contains Markdown or JSON, or YAML if `shown` ends in `.yaml` or `.yml`.
     #[serde(rename = "steps", deserialize_with = "list")]
     #[schemars(schema_with = "list_schema")]
     pub list: String,
@@ -122,12 +122,12 @@ pub struct ReplaceRequest {
     #[serde(skip)]
     pub shown: String,
     pub by: Option<String>,
-    /// The `created_by` of new steps; none: `by`.
+    /// The `created_by` of new steps. `None`: `by`.
     #[serde(skip)]
     pub created_by: Option<String>,
     #[serde(default)]
     pub force: bool,
-    /// Numbers of other branches and working trees may be used again.
+    /// Step numbers that are used only on other branches or in other working trees may be used again.
     #[serde(skip)]
     pub ignores_branches: bool,
     #[serde(rename = "dry_run", default)]
@@ -141,7 +141,7 @@ pub struct SquashRequest {
     #[serde(skip)]
     pub plan: String,
     /// Two or more, by number.
-    // Their order in the plan counts, not this one.
+    // The order of this list does not matter; the steps are merged in the order of the plan.
     #[schemars(length(min = 2))]
     pub steps: Vec<String>,
     /// The title of the new step.

@@ -9,7 +9,7 @@ use crate::api::sort::Sort;
 
 /// The pattern of a time, a date, or how long ago.
 ///
-/// A date has as many days as its month may have; a leap day is checked by the engine.
+/// It accepts February 29 in every year; the engine checks the year.
 pub(crate) const SINCE: &str = "^([0-9]{1,4}[hdw]|[0-9]{4}-((0[1-9]|1[0-2])-(0[1-9]|1[0-9]|2[0-9])|(0[13-9]|1[0-2])-30|(0[13578]|1[02])-31)(T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]Z)?)$";
 
 /// Lists plans, or the steps of one.
@@ -51,7 +51,7 @@ pub struct StaleRequest {
     // For a program, also the steps of its plans.
     pub plan: Option<String>,
     /// The days after which a step is stale
-    // In seconds; none: the `stale_days` of the configuration.
+    // In seconds. `None`: the `stale_days` of the configuration.
     #[serde(rename = "days", default, deserialize_with = "days")]
     #[schemars(with = "Option<u32>", range(max = 3650))]
     pub seconds: Option<i64>,
@@ -78,7 +78,7 @@ pub struct StatsRequest {
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 pub struct StatusRequest {
     /// The days after which a step is stale
-    // Also the days for which finished steps are listed.
+    // Also the number of days for which finished steps are listed.
     #[schemars(range(max = 3650))]
     pub days: Option<u32>,
     /// Also steps whose status differs on unmerged git branches
@@ -110,9 +110,9 @@ pub struct ShowRequest {
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 pub struct NextRequest {
     /// The plan to look at; else all active ones
-    // None: `PLANWATCH_PLAN`, else each active plan's candidate.
+    // `None`: the plan in `PLANWATCH_PLAN`, or else the candidate of each active plan.
     pub plan: Option<String>,
-    /// The most candidates in the answer; none: all.
+    /// The maximum number of candidates in the answer. `None`: all.
     #[serde(skip)]
     pub most: Option<usize>,
 }
@@ -174,7 +174,7 @@ pub struct InsightsRequest {
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 pub struct LogRequest {
     /// Only this plan or step
-    // It may be gone by now.
+    // The plan or step may have been removed.
     pub id: Option<String>,
     /// Only since then: a date as 2026-11-21, a time as 2026-11-21T09:14:03Z, or how long ago, as 12h, 7d or 2w
     #[schemars(extend("pattern" = SINCE))]
@@ -190,10 +190,10 @@ pub struct LogRequest {
     /// Only the commits of this range, such as main..feature
     #[schemars(extend("pattern" = NOT_BLANK))]
     pub rev: Option<String>,
-    /// Only events with all of these words; none: all events.
+    /// Only events with all of these words. Empty: all events.
     #[serde(skip)]
     pub words: Vec<String>,
-    /// The most events in the answer; none: all.
+    /// The maximum number of events in the answer. `None`: all.
     #[serde(skip)]
     pub limit: Option<usize>,
 }

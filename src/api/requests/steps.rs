@@ -42,10 +42,10 @@ pub struct AddRequest {
     /// Whether a person has to confirm it before it can be claimed.
     #[serde(rename = "gate", default)]
     pub is_gated: bool,
-    /// The text's own front matter is kept, except for the id.
+    /// Whether the front matter of `body` is kept, except for the id.
     #[serde(skip)]
     pub keeps_own: bool,
-    /// Numbers of other branches and working trees may be used again.
+    /// Step numbers that are used only on other branches or in other working trees may be used again.
     #[serde(skip)]
     pub ignores_branches: bool,
     #[serde(rename = "dry_run", default)]
@@ -107,7 +107,7 @@ pub struct MoveRequest {
     pub verb: Verb,
     #[serde(skip)]
     pub ids: Vec<String>,
-    /// Whether the end of a step is recorded as an attempt with its author even without a message.
+    /// Whether the end of a step is recorded as an attempt even without a message, so that the file names who ended it.
     #[serde(skip)]
     pub is_signed: bool,
     /// What happened. It is recorded as an attempt; on a plan as a note.
@@ -153,7 +153,7 @@ pub struct AttemptRequest {
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ClaimRequest {
-    /// A plan or a step; none: `PLANWATCH_PLAN`, else the most urgent step of all plans.
+    /// A plan or a step. `None`: the plan in `PLANWATCH_PLAN`, or else the most urgent step of all plans.
     #[serde(skip)]
     pub target: Option<String>,
     pub by: Option<String>,
@@ -237,7 +237,7 @@ pub struct RenumberRequest {
     #[serde(skip)]
     pub id: String,
     /// The step after which it is put; 0 makes it the first.
-    // Empty where `before` is given.
+    // Empty if `before` or `to` is given.
     #[schemars(length(min = 1))]
     pub after: String,
     /// The step before which it is put.
@@ -250,7 +250,7 @@ pub struct RenumberRequest {
     pub claim: Option<String>,
     #[serde(default)]
     pub force: bool,
-    /// Numbers of other branches and working trees may be used again.
+    /// Step numbers that are used only on other branches or in other working trees may be used again.
     #[serde(skip)]
     pub ignores_branches: bool,
     #[serde(rename = "dry_run", default)]

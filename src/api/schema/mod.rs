@@ -2,7 +2,8 @@
 //!
 //! Each object is closed: it has only the fields that are named, except in `custom`, `metadata` and `values`, which belong
 //! to the user. A field is always present unless it is optional. A test checks every recorded answer of the command line.
-//! A part of several answers has a name, and is referred to by `$ref`. Types of views make their own schemas.
+//! A part that several answers share has a name, and is referred to by `$ref`. The schemas of views are derived from their
+//! types.
 
 mod changes;
 mod documents;
@@ -30,7 +31,7 @@ pub fn parts() -> Vec<(&'static str, Value)> {
 /// An answer of a verb, with its envelope.
 #[derive(Debug, Clone)]
 pub struct Answer {
-    /// The kind, unless answers of one kind differ.
+    /// Equal to the kind, unless the answers of one kind have different schemas.
     pub name: &'static str,
     pub kind: &'static str,
     pub schema: Value,
@@ -67,7 +68,7 @@ fn close(schema: &mut Value) {
         let is_width = word == "format" && it.as_str().is_some_and(|it| it.starts_with("uint"));
         !["description", "title", "default"].contains(&word.as_str()) && !is_width
     });
-    // In the schema of an enum whose variants have comments, each word has a schema of its own.
+    // If the variants of an enum have comments, each word has a schema of its own. These are joined into one list.
     if let Some(Value::Array(variants)) = object.remove("oneOf") {
         let words = |it: &Value| it["enum"].as_array().cloned().unwrap_or_else(|| vec![it["const"].clone()]);
         object.insert("type".to_owned(), "string".into());
@@ -95,7 +96,7 @@ impl Object {
         Self::default()
     }
 
-    /// The fields of a type, which other fields may follow.
+    /// An object with the fields of a type, to which others can be added.
     fn of<T: JsonSchema>() -> Self {
         let mut schema = of::<T>();
         let properties = schema["properties"].as_object_mut().map(std::mem::take).unwrap_or_default();
@@ -131,7 +132,7 @@ impl Object {
         self
     }
 
-    /// The object without other fields.
+    /// The schema of the object, which allows no other fields.
     pub fn closed(self) -> Value {
         words([
             ("type", "object".into()),
@@ -171,7 +172,7 @@ pub fn maybe_time() -> Value {
     json!({"type": ["string", "null"], "format": "date-time"})
 }
 
-/// The state of a plan, as `next` has it.
+/// The state of a plan, as `next` reports it.
 fn state_word() -> Value {
     state(&mut SchemaGenerator::default()).to_value()
 }

@@ -33,13 +33,13 @@ pub(super) fn answers() -> Answers {
     ]
 }
 
-/// The cursor of the next page; the command line prints lists whole.
+/// The cursor of the next page; the command line always prints the whole list.
 pub(super) fn page() -> Object {
     Object::new().optional("next_cursor", maybe_text())
 }
 
 pub(super) fn shown_plan() -> Object {
-    // With their texts if `full` is given.
+    // The steps have their texts only if `full` is given.
     let step = step().optional("body", text()).closed();
     plan()
         .field("plan_kind", word(["plan", "program"]))
@@ -225,7 +225,7 @@ fn problem_list() -> Object {
         .and(page())
 }
 
-/// The columns are the query's.
+/// The columns depend on the query.
 fn table() -> Object {
     let value = json!({"type": ["string", "number", "null"]});
     let row = json!({"type": "object", "additionalProperties": value});

@@ -293,8 +293,8 @@ pub(crate) fn visible_command() -> clap::Command {
 const INSTEAD: [(&str, &str); 4] =
     [("steps", "list"), ("unset", "set"), ("restore", "archive"), ("hook", "status")];
 
-/// Words that people type instead of a verb, listed with the verb that they mean. By spelling alone, `create` would
-/// lead to `reopen` or to no suggestion.
+/// Words that people type instead of a verb, listed with the verb that they mean. From the spelling alone, `reopen` or
+/// nothing would be suggested for `create`.
 const SYNONYMS: [(&str, &[&str]); 38] = [
     ("board", &["kanban", "tui", "dashboard", "ui"]),
     ("status", &["info", "overview", "summary", "state", "st", "stat", "report"]),

@@ -77,7 +77,7 @@ const AMENDED: [(Shell, &str, &str); 3] = [
 
 const SHELLS: [&dyn EnvCompleter; 5] = [&Bash, &Elvish, &Fish, &Powershell, &Zsh];
 
-/// Bash splits words at colons, such as `auth:2`. So its script passes the whole line, and the part of the last word
+/// Bash splits words such as `auth:2` at the colon. So its script passes the whole line, and the part of the last word
 /// that Bash is going to replace.
 struct Bash;
 
@@ -187,7 +187,7 @@ enum Taken {
     HelpTopic,
     Template,
     Archived,
-    /// A plan, archived ones if the line says `--restore`.
+    /// A plan; with `--restore`, an archived plan.
     ToArchive,
     Key,
     Value,

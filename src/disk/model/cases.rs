@@ -1,5 +1,5 @@
-//! The protocols whose every crash, fault and moment of a save is tried: the start of each, its action, and the results
-//! that are allowed.
+//! The protocols that are tested with every crash, every fault and every moment of a save. Each has a start, an action
+//! and allowed results.
 
 use std::convert::Infallible;
 
@@ -11,10 +11,10 @@ use crate::disk::{ChangeError, DiskError, FileOp, PlansDir, UndoError};
 pub(super) struct Case {
     pub name: &'static str,
     pub plant: fn(&mut State),
-    /// Done durably before the run.
+    /// An earlier action, durable before the run.
     pub earlier: fn(&PlansDir) -> Result<(), DiskError>,
     pub act: fn(&PlansDir) -> Result<(), DiskError>,
-    /// The relevant file texts, before and after.
+    /// The relevant files, each with its path and its text before and after the action.
     pub files: &'static [(&'static str, Option<&'static str>, Option<&'static str>)],
     pub lacks_exchange: bool,
     /// Whether a torn text is allowed if the earlier text was preserved.
@@ -106,7 +106,7 @@ const TAKEN_BACK: &[(&str, Option<&str>, Option<&str>)] = &[
     ("/plans/_archive/q/plan.md", Some("q\n"), None),
 ];
 
-/// As `squash` does it: the first text grows and its old version is retained, the second file moves to the archive.
+/// As `squash` does it: the first text grows, its old version is retained, and the second file moves to the archive.
 fn squash(plans: &PlansDir) -> Result<(), DiskError> {
     let path = PathBuf::from;
     let (old, new) = (OLD.as_bytes().to_vec(), NEW.as_bytes().to_vec());

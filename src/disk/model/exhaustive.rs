@@ -15,8 +15,8 @@ use crate::disk::{DiskError, PlansDir};
 
 const FAULTS: [Errno; 7] =
     [Errno::IO, Errno::NOSPC, Errno::ACCESS, Errno::XDEV, Errno::INVAL, Errno::NOSYS, Errno::NOENT];
-/// Faults while an editor saves. Others lead to the paths without an exchange, where a save between the last check and
-/// the write is lost, as documented.
+/// Faults while an editor saves. The other faults lead to the code paths without an exchange, where a save between the
+/// last check and the write is lost, as documented.
 const FAULTS_WITH_EXCHANGE: [Errno; 4] = [Errno::IO, Errno::NOSPC, Errno::ACCESS, Errno::NOENT];
 const SAVES: [Save; 5] = [Save::Rename, Save::Truncate, Save::Append, Save::Away, Save::AwayAndCreate];
 
@@ -35,7 +35,7 @@ struct Run<'a> {
 struct After {
     texts: Vec<Option<String>>,
     edited: String,
-    /// All plan files together.
+    /// The texts of all plan files, concatenated.
     everything: String,
     kept: Vec<String>,
     empty_dirs: Vec<String>,
@@ -115,7 +115,7 @@ struct Outcome<'a> {
     run: &'a Run<'a>,
     ended: Ended,
     left: &'a Left,
-    /// The names and bytes that a power cut leaves.
+    /// How many name changes and which unsynced bytes a power cut leaves; `None` if there is none.
     cut: Option<(usize, Unsynced)>,
 }
 
@@ -197,7 +197,7 @@ impl Outcome<'_> {
         // A process that was killed has not answered.
         let answer = (self.ended == Ended::Alive).then_some(&self.run.answer);
         if let Some(editor) = script.editor {
-            // An atomic save is never half of something: it must be in the file.
+            // A save that begins and ends before the same call is complete, so it must be in the file.
             let once = editor.how != Save::RenameTwice;
             let calm = self.is_alive() && once && editor.begins == editor.ends && script.fault.is_none();
             if calm && !self.left.saved.iter().all(|token| has(&after.everything, token)) {
@@ -255,7 +255,7 @@ pub(super) struct Tally {
     runs: usize,
     states: usize,
     faults: BTreeSet<String>,
-    /// What later commands make of each state of the case: most runs end in the same few.
+    /// What later commands make of each state of the case: most runs end in the same few states.
     after: HashMap<blake3::Hash, Result<After, DiskError>>,
 }
 

@@ -6,7 +6,7 @@ use super::state::Unsynced;
 use super::*;
 use crate::disk::PlansDir;
 
-/// Identifies the boot.
+/// The file that identifies the boot.
 const BOOT: &str = "/proc/sys/kernel/random/boot_id";
 
 /// The number of calls that [`PlansDir::open`] makes.
@@ -15,7 +15,7 @@ const OPENING: u64 = 2;
 /// The error of a failing call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
-    /// There is no room.
+    /// No space is left.
     Full,
     /// Input or output failed.
     Broken,
@@ -89,7 +89,7 @@ impl Machine {
         Self(ModelDisk::new(self.0.world().state.clone(), script))
     }
 
-    /// The same machine; this call fails, counted likewise.
+    /// The same machine; this call fails, counted as for [`Self::dying_before`].
     pub(crate) fn failing_at(&self, call: u64, fault: Fault) -> Self {
         let errno = match fault {
             Fault::Full => Errno::NOSPC,
@@ -115,7 +115,8 @@ impl Machine {
         self.0.world().state.tree()
     }
 
-    /// The same machine; an editor saves step 1 of `p` with an additional line before this call, counted likewise.
+    /// The same machine; an editor saves step 1 of `p` with an additional line before this call, counted as for
+    /// [`Self::dying_before`].
     pub(crate) fn saved_before(&self, call: u64) -> Self {
         let call = OPENING + call;
         let editor = Editor { how: Save::Rename, begins: call, again: 0, ends: call };
@@ -123,15 +124,15 @@ impl Machine {
         Self(ModelDisk::new(self.0.world().state.clone(), script))
     }
 
-    /// The same machine; a program replaces a file with this text before this call, counted likewise, without reading
-    /// it.
+    /// The same machine; a program replaces a file with this text before this call, without reading the file. Calls are
+    /// counted as for [`Self::dying_before`].
     pub(crate) fn replaced_before(&self, call: u64, path: &'static str, text: &'static str) -> Self {
         let save = BlindSave { path, text, call: OPENING + call };
         let script = Script { saves: [Some(save), None], ..Script::default() };
         Self(ModelDisk::new(self.0.world().state.clone(), script))
     }
 
-    /// The same machine; a program renames a directory before this call, counted likewise.
+    /// The same machine; a program renames a directory before this call, counted as for [`Self::dying_before`].
     pub(crate) fn directory_renamed_before(&self, call: u64, from: &'static str, to: &'static str) -> Self {
         let script = Script { moved: Some((OPENING + call, from, to)), ..Script::default() };
         Self(ModelDisk::new(self.0.world().state.clone(), script))
@@ -162,7 +163,7 @@ impl Machine {
     }
 
     /// Like [`Self::replaced_before`]; before the call `saved`, an editor saves another file with an additional line,
-    /// if it is there.
+    /// if that file exists.
     pub(crate) fn replaced_and_saved(
         &self,
         (path, text, call): (&'static str, &'static str, u64),

@@ -79,7 +79,8 @@ fn a_new_step_is_there_with_its_place_in_the_list_or_not_at_all() {
             for crash in call + 1..=calls {
                 let (is_made, list, n_names) = left(run(Script { crash: Some(crash), ..saved }).2);
                 assert_eq!(n_names, 1 + usize::from(is_made), "save {call}, crash {crash}");
-                // A kill right after a raced exchange: the batch is finished, and the save is preserved.
+                // If the process is killed right after a raced exchange, the batch is finished, and the save is
+                // preserved.
                 assert_eq!(is_made, list == "1 2\n", "save {call}, crash {crash}: {list}");
             }
         }

@@ -1,7 +1,7 @@
 //! Editors that save a file under its old name while a batch renames it, and so create a second one.
 //!
-//! At any moment: a failed batch leaves nothing under a new name, and each text is in a file or is preserved and
-//! reported.
+//! At whatever moment they save, a failed batch leaves nothing under a new name, and each text is in a file or is
+//! preserved and reported.
 
 use super::exhaustive::open;
 use super::sample::{sample_beside_saves, sample_saves};
@@ -13,7 +13,7 @@ struct Renaming {
     act: fn(&PlansDir) -> Result<(), DiskError>,
     /// What the editors save, the first under an old name.
     saves: [(&'static str, &'static str); 2],
-    /// The old names, the new ones and their texts before.
+    /// For each renamed file its old name, its new name, and its text before the batch.
     renamed: &'static [(&'static str, &'static str, &'static str)],
 }
 

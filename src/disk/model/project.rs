@@ -1,4 +1,4 @@
-//! Files of a project, which are no plans: saves by an editor, and kills, at every call of a write.
+//! Files of a project that are not plan files: saves by an editor, and kills, at every call of a write.
 
 use super::*;
 use crate::disk::{DiskError, FileOp, Project, ProjectReport};
@@ -28,7 +28,7 @@ impl Task {
     }
 }
 
-/// A project with or without plans that have a state.
+/// A project without plans, or with plans that have a state directory.
 fn start(has_plans: bool) -> State {
     let mut state = State::new();
     state.plant("/state/planwatch/key", &[7; 32]);

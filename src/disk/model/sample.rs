@@ -1,4 +1,4 @@
-//! Selects some of the combinations of moments, as all of them take hours.
+//! Selects some of the combinations of moments, because all of them take hours.
 #![expect(clippy::disallowed_methods, reason = "the size of the run comes from the environment")]
 
 /// Selects every n-th of a stream of combinations.
@@ -35,7 +35,8 @@ pub(super) fn sample_saves(bounded: usize) -> Sample {
     Sample { every: given().map_or(bounded, |_| 1), at: 0 }
 }
 
-/// The size that the environment asks for: a number, or the full size.
+/// The size that the environment asks for: every n-th combination for a number n, or else the full size. `None` if it
+/// asks for no size.
 fn given() -> Option<Option<usize>> {
     let size = std::env::var("PLANWATCH_R3").ok()?;
     Some(size.parse().ok().filter(|it| *it > 0))

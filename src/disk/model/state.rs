@@ -86,7 +86,7 @@ impl State {
         self.settle();
     }
 
-    /// Replaces or creates a file and its directory, as some editors do.
+    /// Creates or replaces a file, and creates its directory if it is missing, as some editors do.
     pub(super) fn save(&mut self, path: &str, bytes: &[u8]) {
         let (path, fresh) = (Path::new(path), format!("{path}.tmp"));
         let dir = path.parent().unwrap();

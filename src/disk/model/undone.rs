@@ -179,7 +179,8 @@ fn changed(plans: &PlansDir) -> bool {
     locked.change::<()>(&path("p/step-1.md"), &mut |_, _| Ok(b"second\n".to_vec())).is_ok()
 }
 
-/// A verb on a disk with little room: it is refused, or `undo` reverts exactly it or reports that it cannot.
+/// Checks a verb on a disk with little room: the verb is refused, or `undo` reverts exactly this verb, or `undo`
+/// reports that it cannot.
 #[track_caller]
 fn check_full(act: fn(&PlansDir) -> bool) {
     let start = start();
@@ -188,7 +189,7 @@ fn check_full(act: fn(&PlansDir) -> bool) {
     for room in 0..4096 {
         let machine = start.with_room(room);
         let is_done = act(&machine.plans());
-        // By then there is room again, or not.
+        // At the time of the undo there is room again, or not.
         for next in [machine.after_kill(), machine.with_room(0)] {
             let plans = next.plans();
             let Ok(mut locked) = plans.lock(&mut || {}) else { continue };
@@ -201,7 +202,7 @@ fn check_full(act: fn(&PlansDir) -> bool) {
                 Err(UndoError::Unrecorded) => {
                     assert!(is_done, "{room}");
                     n_unrecorded += 1;
-                    // An older change that it did not touch can still be undone.
+                    // An older change can still be undone if the unrecorded change did not touch its files.
                     let older = listed(&plans).into_iter().find(|it| it.0 == "set").unwrap();
                     let is_blocked = older.2.is_some() || locked.undo_change(Some(&older.1)).is_err();
                     assert_eq!(
@@ -282,7 +283,7 @@ fn a_first_change_that_was_not_recorded_is_named() {
 fn changes_after_one_that_was_not_recorded_are_taken_back_and_that_one_is_named() {
     let start = start();
     let machine = (0..4096).map(|room| start.with_room(room)).find(|it| created(&it.plans())).unwrap();
-    // A second change without room keeps what is recorded of the first.
+    // A second change that cannot be recorded must not remove the part of the log before the first one.
     let machine = (0..4096).map(|room| machine.with_room(room)).find(|it| batch(&it.plans())).unwrap();
     let machine = machine.after_kill();
     let plans = machine.plans();

@@ -140,7 +140,7 @@ fn a_copied_directory_is_not_trusted() {
     assert_eq!(plans.runtime_dir(), None, "a reader makes nothing beside it");
     append(&plans, "more\n");
     assert!(plans.runtime_dir().unwrap().starts_with(main.join(BY)));
-    // The own state, moved into other plans, is not trusted there.
+    // This user's own state, moved into other plans, is not trusted there.
     disk.make_dir(Path::new("/others"), 0o755).unwrap();
     disk.rename(Path::new("/away"), Path::new("/others/.planwatch"), crate::disk::Rename::NoReplace).unwrap();
     assert_eq!(machine.plans_at("/others", "/state").runtime_dir(), None);

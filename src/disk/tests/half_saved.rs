@@ -3,7 +3,7 @@
 
 use super::*;
 
-/// The index has a file under the path that names it, even if that path is a symbolic link.
+/// Lengths as the index has them: under the path that leads to a file, even if that path is a symbolic link.
 struct Longer;
 
 impl Lengths for Longer {

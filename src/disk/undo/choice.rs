@@ -1,6 +1,6 @@
 //! Selects the change to undo, checks for conflicts, and builds the operations.
 //!
-//! A change has a short id made from its unit's number, so that it does not change when others come and go. An older
+//! A change has a short id made from its unit's number, so that the id stays when other changes come and go. An older
 //! change can be undone while newer ones stay, unless one of them wrote the same files.
 
 use std::collections::BTreeMap;
@@ -165,7 +165,7 @@ fn hash_of(unit: u64) -> String {
 fn touched(unit: &[Record]) -> Vec<PathBuf> {
     let made = unit.iter().filter_map(Record::made_dir);
     let is_shared = |it: &PathBuf| it.as_os_str().as_bytes().starts_with(b"_");
-    // A link that leads to a file may be renamed without it.
+    // A link that leads to a file may be renamed without the file.
     let asked = unit.iter().filter_map(Record::asked);
     paths(unit).into_iter().chain(asked).chain(made.filter(|it| !is_shared(it))).collect()
 }
@@ -210,7 +210,7 @@ impl PlansDir {
 
     /// The operations that undo a unit, last write first.
     ///
-    /// Several writes of one file under one name become one.
+    /// Several writes of one file under one name become one operation.
     fn reverse(&self, unit: &[Record], change: &UndoChange) -> Result<Vec<FileOp>, UndoError> {
         let gone =
             |path: &Path| UndoError::Gone { change: Box::new(change.clone()), path: path.to_path_buf() };
@@ -228,8 +228,8 @@ impl PlansDir {
                     let before = self.still(later, &path, *new, &texts).map_err(edited)?;
                     if let Some(asked) = record.asked() {
                         let (now, leads_to) = (name_after(later, &asked), name_after(later, &path));
-                        // An editor that saves by renaming replaces a link. Its text is not touched, and the file that
-                        // was changed is no longer the one at this path.
+                        // An editor that saves by renaming replaces a link. Undo does not touch the editor's text, and
+                        // the file that was changed is no longer the file at this path.
                         if self.resolve(&now).ok().as_ref() != Some(&leads_to) {
                             return Err(edited(asked));
                         }
@@ -335,7 +335,7 @@ impl Locked<'_> {
     }
 }
 
-/// The name of a file after the renames of later records, of itself or of its directory.
+/// The name of a file after the later records, which may have renamed the file or its directory.
 fn name_after(later: &[Record], path: &Path) -> PathBuf {
     later.iter().fold(path.to_path_buf(), |path, record| match &record.what {
         What::Renamed { from, to } => match path.strip_prefix(from.path()) {

@@ -89,7 +89,7 @@ pub(super) fn empty() -> Answers {
     sound(&Index::open(Place::Memory).expect("there is memory").0)
 }
 
-/// Fills an index again as the engine does: if it is found damaged, it is replaced by a new one first.
+/// Fills an index again as callers do: if it is found damaged, it is replaced by a new one first.
 fn mend(index: &mut Index, word: &str) {
     let filled = fill(index, word).and_then(|()| ask(index).map(drop));
     if filled.is_err() {

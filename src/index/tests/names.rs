@@ -1,4 +1,4 @@
-//! Files that come and go by their names while they are open.
+//! Files that are deleted, replaced or created while they are open.
 
 use std::fs;
 use std::path::Path;
@@ -98,7 +98,7 @@ fn an_open_file_that_lost_its_log_is_replaced() {
 #[test]
 fn an_empty_file_in_the_place_of_one_that_others_have_open_is_filled() {
     let dir = with_index("old");
-    // A connection that is not registered, as of another process.
+    // A connection that is not registered in this process, like a connection of another process.
     let other = Connection::open(file(dir.path())).expect("it is a database");
     let n_plans = || other.query_row("SELECT count(*) FROM plan", [], |row| row.get::<_, i64>(0));
     assert_eq!(n_plans(), Ok(8));

@@ -1,8 +1,8 @@
 //! Claims that the daemon makes for other processes.
 //!
 //! A command that wants the most urgent step of all plans delegates the claim to the daemon, if one runs. The daemon makes
-//! simultaneous claims together: it reads the plans once and takes the locks once. It only replies with claimed steps. A
-//! command that gets none for any reason claims on its own and finds the reason itself.
+//! simultaneous claims together: it reads the plans once and takes the locks once. Its reply contains a claimed step or
+//! nothing. A command that gets no step, for whatever reason, makes the claim itself and so finds the reason.
 //!
 //! # Lost replies
 //! The caller chooses the claim's id and a deadline. The daemon checks the deadline under the lock. A caller that takes the
@@ -28,7 +28,7 @@ use crate::store::transaction::Mode;
 /// The daemon makes no claims that other machines share, so it skips no step.
 static NONE: OnceLock<HashSet<StepId>> = OnceLock::new();
 
-/// The deadline of a delegated claim. After it the caller claims on its own.
+/// The time within which the daemon has to begin a delegated claim. Afterwards the caller claims on its own.
 const BEGIN_WITHIN: Duration = Duration::from_millis(800);
 
 impl From<ClaimedStep> for ClaimReport {
@@ -89,7 +89,7 @@ pub(super) fn by_another(context: &Context, request: &ClaimRequest) -> Result<Op
 }
 
 fn made_after_all(context: &Context, delegated: DelegatedClaim) -> Result<Option<ClaimReport>, Error> {
-    // A daemon that has begun the claim holds the lock until it is done, or is dead.
+    // A daemon that has begun the claim holds the lock until the claim is made or the daemon dies.
     drop(begin(context, "claim", Mode::Write, Sharing::Waived)?);
     let request = RenewRequest { claim: delegated.claim, lease: Some(delegated.lease), mode: Mode::Write };
     match renew(context, &request) {
@@ -101,8 +101,8 @@ fn made_after_all(context: &Context, delegated: DelegatedClaim) -> Result<Option
 
 /// Makes all of these claims together, and returns the reply to each.
 ///
-/// `queue_cache` is this process's own queue; no other call may use `since` meanwhile. Under the lock each caller is
-/// checked again: no claim is made for a caller that has disconnected.
+/// `queue_cache` is this process's own queue. No other call may use `since` meanwhile, because it reports only the changes
+/// since its last call. Under the lock each caller is checked again: no claim is made for a caller that has disconnected.
 pub fn claim_together(
     context: &Context,
     delegated_claims: &[DelegatedClaim],
@@ -145,7 +145,7 @@ struct Claimed {
     reply: ClaimReply,
 }
 
-/// Makes claims of the first steps of a queue while the locks are held once; some callers may get none.
+/// Claims the first steps of a queue for the callers, and takes the locks only once. Some callers may get no step.
 fn claim_all(
     context: &Context,
     delegated_claims: &[&DelegatedClaim],

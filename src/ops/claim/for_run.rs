@@ -1,4 +1,5 @@
-//! Claims a step of one plan for a run. The step must not change files that a step in progress also changes.
+//! Claims a step of one plan for a run. A step is left out if it may change files that a step of a live run of this
+//! working tree may also change.
 
 use std::collections::HashSet;
 
@@ -58,7 +59,8 @@ pub(crate) struct Begun {
 
 pub(crate) enum RunClaim {
     Begun(Box<Begun>),
-    /// Every ready step may change files that a step of a live run may also change.
+    /// The ready steps may change files that a step of a live run may also change, or other machines claimed each
+    /// candidate first.
     Busy,
     /// Too many workers gave up on a step; it is failed now.
     Failed(StepId),

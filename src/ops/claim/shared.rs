@@ -1,8 +1,8 @@
 //! Claims that hold on all machines.
 //!
-//! A claim is made on this machine first, as without a remote, and then pushed to the registry. If another
+//! A claim is made on this machine first, as if claims were not shared, and then stored at the registry. If another
 //! machine has the step, the claim here is undone byte for byte, and another candidate is tried. No lock is
-//! held while the remote is asked.
+//! held while the registry is asked.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -32,7 +32,8 @@ const CANDIDATES: u32 = 6;
 /// the same steps.
 const SPREAD: usize = 8;
 
-/// The longest first pause after a lost step. It doubles each time; the actual pause is a random part of it.
+/// The maximum pause after the first lost step. The maximum doubles after each further one; the actual pause is a random
+/// part of it.
 const PAUSE: Duration = Duration::from_millis(100);
 
 pub(super) fn claim(context: &Context, request: &ClaimRequest) -> Result<ClaimReport, Error> {

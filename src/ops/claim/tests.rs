@@ -58,8 +58,8 @@ fn claim_at(machine: &Machine, by: &str, seconds: i64) -> Result<ClaimReport, Er
     claim(&context(machine, by, seconds), &ClaimRequest::default())
 }
 
-/// Lets a claim die before each of its system calls, and judges what remains: in a plan with one step, and in a plan
-/// with so many steps that records are looked up in another way.
+/// Lets a claim die before each of its system calls, and judges the files that remain. This is done in a plan with one
+/// step, and in a plan with so many steps that records are looked up in another way.
 fn each_death(step: &str, mut judge: impl FnMut(&Machine, Option<&Granted>)) {
     each_death_beside(0, step, &mut judge);
     each_death_beside(FEW, step, &mut judge);
@@ -132,7 +132,7 @@ fn a_take_over_killed_before_it_is_recorded_frees_the_step() {
 
 #[test]
 fn a_reported_claim_survives_a_power_cut_and_every_other_is_free_after_a_day() {
-    // Each death has cuts in groups of three; five is prime to that.
+    // `after_power_cut` returns groups of three kinds of states. Five is not a multiple of three, so all kinds are taken.
     let mut cuts = sample(5);
     each_death(STEP, |dead, granted| {
         for after in dead.after_power_cut().into_iter().filter(|_| granted.is_some() || cuts.takes()) {

@@ -10,7 +10,7 @@ const TURNS: usize = 10;
 /// Names that transcripts use for the person, whose lines begin the turns.
 const PERSONS: [&str; 4] = ["user", "human", "you", "me"];
 
-/// Names that they use for the assistant.
+/// Names that transcripts use for the assistant.
 const OTHERS: [&str; 10] =
     ["assistant", "ai", "agent", "model", "bot", "system", "claude", "codex", "gemini", "chatgpt"];
 

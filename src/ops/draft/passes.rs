@@ -1,4 +1,4 @@
-//! The passes: one question after the other, until nothing changes any more.
+//! Makes the passes one after another, until two in a row change nothing, an earlier text comes back, or all are made.
 
 use serde_json::{Value, json};
 

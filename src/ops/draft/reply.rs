@@ -21,7 +21,7 @@ pub(super) enum Reply {
     Interrupted,
 }
 
-/// Judges by the exit code first: a document may well be about rate limits.
+/// Checks the exit code first, because a successful answer may itself be a text about rate limits.
 pub(super) fn read_reply(asked: &AgentOutput) -> Reply {
     match &asked.end {
         End::Interrupted => Reply::Interrupted,

@@ -1,4 +1,4 @@
-//! The steps that lead to the requirements: a list in memory, which becomes the plan's steps when it is finished.
+//! The steps that fulfill the requirements: a list in memory, which becomes the plan's steps when it is finished.
 
 use std::path::Path;
 
@@ -82,7 +82,7 @@ impl Work for Steps {
         }
     }
 
-    /// Nothing is written before the last pass, because each pass would replace the files of the pass before.
+    /// Stores the text only in memory: if each pass wrote steps, it would replace the files of the previous pass.
     fn keep(
         &mut self,
         context: &Context,

@@ -1,5 +1,5 @@
-//! A draft whose answers come one call at a time, from an agent that planwatch did not start: each call brings the answer
-//! to one prompt and gets the next. Between two calls the state is in a file in `.planwatch/drafts`.
+//! A draft that gets each answer in a separate call, from an agent that planwatch did not start: a call brings the answer
+//! to one prompt and gets the next prompt. Between two calls the state is in a file in `.planwatch/drafts`.
 //!
 //! A handle names its pass, so an answer that is sent twice counts once. The text is written only over bytes that the
 //! previous pass left: after an edit, the same pass is asked again, with the edited text.
@@ -18,7 +18,7 @@ use crate::api::error::Error;
 use crate::plan::id::PlanId;
 use crate::plan::read;
 
-/// A request to begin a draft whose answers come one call at a time.
+/// A request to begin a draft that gets each answer in a separate call.
 #[derive(Debug, Clone, Default)]
 pub struct BeginRequest {
     /// A name or a title for a new draft, or the id of an existing one.
@@ -254,7 +254,7 @@ fn unknown(handle: &str) -> Error {
 }
 
 fn remembered(context: &Context, id: &str) -> Result<Option<Memory>, Error> {
-    // No draft can have an invalid name.
+    // With an invalid id, or a file that cannot be read, the draft counts as unknown.
     let Ok(found) = context.plans.draft(id) else { return Ok(None) };
     Ok(found.and_then(|it| serde_json::from_slice(&it).ok()))
 }

@@ -1,6 +1,6 @@
-//! `export --format html`: a plan as one page without script, the same bytes for the same files.
+//! `export --format html`: a plan as one page without scripts. The same files give the same bytes.
 //!
-//! It contains only what the files say: no time of the export, no file times, no claims that only this machine knows.
+//! The page contains only what the files say: no time of the export, no file times, no claims that only this machine knows.
 
 mod index;
 mod reach;
@@ -289,7 +289,7 @@ fn listed(texts: &[String]) -> Markup {
     html! { @for (nth, it) in texts.iter().enumerate() { @if nth > 0 { ", " } (isolated(it)) } }
 }
 
-/// A list of goals or criteria with their checkboxes; plain texts if the file has them in another form.
+/// A list of goals or criteria with their checkboxes, or as plain texts if the items read from the file differ in number.
 fn listed_aims(heading: &str, aims: &[Aim], items: &[String]) -> Markup {
     html! {
         @if !items.is_empty() {

@@ -15,7 +15,7 @@ pub(super) struct Merging {
     pub(super) replayed: Option<Vec<Vec<u8>>>,
     /// Whether a rebase left out merge commits. Its commits may then have removed what only the merges had kept.
     pub(super) has_left_out_merges: bool,
-    /// THEIRS is a commit that was cherry-picked without a conflict, so it has all of OURS.
+    /// `HEAD` has just been cherry-picked: it is THEIRS, its parent is OURS, and so THEIRS has all of OURS.
     pub(super) is_picked: bool,
 }
 

@@ -90,8 +90,8 @@ fn files_of(git: &Git, commit: Option<&Oid>, plans: &Path) -> Result<Files, Erro
     Ok(entries.into_iter().filter_map(|it| Some((inside(&it.path)?, it.oid))).collect())
 }
 
-/// Handles steps of THEIRS whose number is taken, but which OURS already has under another number, as in the
-/// second commit of a rebase whose first one was renumbered: merges them into that file.
+/// Handles steps of THEIRS whose number is taken, if OURS already has the step under another number: merges the step into
+/// that file. An example is the second commit of a rebase whose first commit was renumbered.
 pub(super) fn rehome(
     resolving: &Resolving<'_>,
     writing: &mut Transaction<'_>,
@@ -114,7 +114,7 @@ pub(super) fn rehome(
         let (here, there) = (plans.read(path)?.bytes, plans.read(&home)?.bytes);
         resolving.check_as_left(path, stages, &here)?;
         let named = format!("plans/{}", home.to_string_lossy());
-        // The sides differ in the number, so both versions get the id of the existing file.
+        // The sides differ in the number, so the base and THEIRS get the id of the existing file.
         let base = base.map(|it| with_id_of(&there, it)).transpose()?;
         let theirs = with_id_of(&there, theirs)?;
         let of = Versions { path: &named, base: base.as_deref(), ours: &there, theirs: &theirs };
@@ -237,7 +237,8 @@ impl<'a> Places<'a> {
         [common, text]: [&[u8]; 2],
         is_ours: bool,
     ) -> Result<Option<(PathBuf, Vec<u8>)>, Error> {
-        // HEAD has the files of OURS. What only THEIRS has came with the merge.
+        // A candidate comes from the other side: for a version of OURS, it is a file that OURS lacks; for one of THEIRS, it
+        // is a file of OURS.
         let is_of_other =
             |it: &Path| if is_ours { !self.ours.contains_key(it) } else { self.ours.contains_key(it) };
         let (other, own) = if is_ours { (&self.theirs, &self.ours) } else { (&self.ours, &self.theirs) };
@@ -245,7 +246,7 @@ impl<'a> Places<'a> {
             let text = files.get(it).and_then(|oid| self.resolving.blob(oid).ok());
             text.is_some_and(|it| merge::likeness(common, &it) > 0)
         };
-        // Where both sides have the step at one place, git has merged it there, and the file at `path` is a copy.
+        // If both sides have the step at one place, git has merged it there, and the file at `path` is a copy.
         let is_wanted = |it: &Path| is_of_other(it) && !(is_alike(other, it) && is_alike(own, it));
         self.most_alike(path, [common, text], &is_wanted)
     }
@@ -277,8 +278,8 @@ impl<'a> Places<'a> {
         Ok(best.map(|(_, _, path, text)| (path, text)))
     }
 
-    /// Writes each step to its place, and then changes the other files that the steps concern: only then do all files
-    /// have their text.
+    /// Writes all steps to their places first. Then it changes the other files that the steps concern, whose texts are
+    /// final by then.
     fn settle_all(
         &self,
         writing: &mut Transaction<'_>,
@@ -355,7 +356,7 @@ impl<'a> Places<'a> {
     }
 
     /// Separates a live step and its removed copy whose texts do not merge: each keeps its text at its place, and the
-    /// step gets the front matter of both. None if the sides are not such a pair, or if the front matters do not merge.
+    /// step gets the merged front matter of both. None if the sides are not such a pair, or if the front matters do not merge.
     fn apart(&self, group: &Group, target: &Path) -> Option<[Group; 2]> {
         let sides = [group.ours.as_ref()?, group.theirs.as_ref()?];
         let live = sides.into_iter().find(|it| it.0 == target && !is_archived(target))?;

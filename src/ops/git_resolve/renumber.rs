@@ -1,5 +1,5 @@
 //! Two branches added a step with the same number: the step of OURS keeps it, and that of THEIRS gets a free one.
-//! Dependencies that THEIRS added on its step are updated.
+//! Dependencies on that step that THEIRS added are updated.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
@@ -163,7 +163,7 @@ pub(super) fn own_depends(plan: &PlanId, file: &[u8]) -> Vec<Option<StepNumber>>
     list.items().map(|it| it.text().and_then(number)).collect()
 }
 
-/// The changes that make the dependencies of a file name the new numbers. Dependencies on steps in `but` stay.
+/// The changes that replace old numbers by new ones in the dependencies of a file. Dependencies on steps in `but` stay.
 fn followed(plan: &PlanId, file: &[u8], but: &[Option<StepNumber>], numbers: &Numbers) -> Vec<Change> {
     let all = own_depends(plan, file);
     let change = |(index, number): (usize, &Option<StepNumber>)| {
@@ -174,7 +174,7 @@ fn followed(plan: &PlanId, file: &[u8], but: &[Option<StepNumber>], numbers: &Nu
     all.iter().enumerate().filter_map(change).collect()
 }
 
-/// Changes the dependencies that THEIRS added on its renumbered steps, in the other steps of the plan.
+/// In the other steps of the plan, updates the dependencies on renumbered steps that THEIRS added.
 fn dependents(
     resolving: &Resolving<'_>,
     writing: &mut Transaction<'_>,

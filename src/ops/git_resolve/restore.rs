@@ -30,7 +30,7 @@ pub(super) fn restore(context: &Context, name: &str, mode: Mode) -> Result<GitRe
     if found.way == Way::Archived {
         return with_plan(context, &found, mode);
     }
-    // Git may have written the files a moment ago.
+    // Git may have written the files a moment ago, which looks like an editor that is still saving.
     transaction::once_saved(context, || {
         let mut writing = Transaction::begin(context, "git resolve", mode)?;
         let (target, state) = match &found.way {

@@ -1,7 +1,7 @@
 //! The files of a project while `init` plans its changes: read once, changed in memory, written at the end.
 //!
-//! So every refusal comes before the first write, and if two names lead to one file, their changes are made one after the
-//! other.
+//! So every refusal comes before the first write. If two names lead to one file, the changes under both names are made to
+//! the same text.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ use crate::text::seal;
 /// What happened to a file, or would happen in a dry run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileReport {
-    /// From the project's root, as it was asked for.
+    /// Relative to the project's root, as it was requested.
     pub path: String,
     pub did: Did,
     pub why: Option<String>,
@@ -30,7 +30,7 @@ pub enum Did {
     Removed,
     /// It is not as planwatch writes it, and was left alone.
     Kept,
-    /// It was as it should be.
+    /// It needed no change.
     Nothing,
 }
 
@@ -56,7 +56,7 @@ pub(super) struct File {
 }
 
 impl File {
-    /// From the project's root, as it was asked for. It may lead through symbolic links.
+    /// Relative to the project's root, as it was requested. It may lead through symbolic links.
     pub(super) fn path(&self) -> &str {
         &self.path
     }
@@ -77,7 +77,7 @@ impl File {
     }
 }
 
-/// All files that were asked for, in that order.
+/// All requested files, in the order of the requests.
 pub(super) struct Files<'a> {
     project: &'a Project,
     all: Vec<File>,

@@ -14,7 +14,7 @@ struct Place {
 
 impl Place {
     fn new() -> Self {
-        // Hundreds of small files are written safely; in memory that takes no time.
+        // Hundreds of small files are written and synced, which is fast in memory.
         let top = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
         std::fs::create_dir_all(top.path().join("shop/.git")).unwrap();
         Self { top }

@@ -60,7 +60,7 @@ impl TimelineReport {
     }
 }
 
-/// Returns when the steps of a plan had which status. Steps that are gone are not shown.
+/// Returns the statuses that each step of a plan had over time. Steps that no longer exist are left out.
 pub fn timeline(context: &Context, plan: &str) -> Result<TimelineReport, Error> {
     let (id, side) = resolve::plan_for_reading(context, plan)?;
     let plan = load::plan_at(context, &id, side)?.ok_or_else(|| load::missing(context, &id))?;
@@ -76,12 +76,12 @@ pub fn timeline(context: &Context, plan: &str) -> Result<TimelineReport, Error> 
     Ok(TimelineReport { plan: id.to_string(), title: plan.title, from, to, steps, begins_at })
 }
 
-/// What one commit, or the files since the last one, did to a step.
+/// A change that one commit made to a step, or that is not committed yet.
 struct Done<'a> {
     change: &'a Change,
-    /// As the file records it, else the time of the commit.
+    /// The time that the file records, else that of the commit or the save.
     at: Time,
-    /// The time of the commit, for a status that the recorded time does not belong to.
+    /// The time of the commit or the save, for a status to which the recorded time does not belong.
     committed_at: Time,
 }
 

@@ -5,7 +5,7 @@
 //! working trees, branches), or on a claim that may lapse soon, is not cached, and nothing is cached without a daemon. So a
 //! cached answer equals a new one; a test compares the two.
 //!
-//! Only the first candidates are cached, as many as a person is shown; an answer with all of them is made each time.
+//! Only the first candidates are cached. An answer with all of them is computed each time.
 
 use serde::{Deserialize, Serialize};
 
@@ -24,7 +24,8 @@ const FORM: u32 = 1;
 
 pub(super) const FEW: usize = 10;
 
-/// How many seconds an answer is cached at most. It is cached only if no claim lapses by its own time stamp until then.
+/// The maximum number of seconds for which an answer is cached. It is not cached at all if a claim without a record on this
+/// machine lapses in that time; such a claim lapses by the time stamp in its file.
 const HOLDS: i64 = 600;
 
 /// An answer and its cache key.
@@ -35,7 +36,7 @@ struct Cached {
     /// The result of [`Leases::fingerprint`].
     records: String,
     at: Time,
-    /// From then on the answer may change only because time passes.
+    /// From this time on, the answer may be different although nothing was changed.
     until: Time,
     state: String,
     step: Option<StepShape>,
@@ -47,11 +48,12 @@ struct Cached {
 /// The cached answer, or what is needed to cache a new one.
 pub(super) enum CacheReply {
     Cached(Box<NextReport>),
-    /// The commit of the index that is known to be current, if any, and the records before anything was read.
+    /// The commit of the index that is known to be current, if any, and the fingerprint of the claim records, taken before
+    /// the plans are read.
     Look(Option<Generation>, Records),
 }
 
-/// The result of [`Leases::fingerprint`]; none if the answer must not be cached.
+/// The result of [`Leases::fingerprint`]. `None`: the answer must not be cached.
 pub(super) struct Records(Option<String>);
 
 /// Gets the cached answer from the daemon, if it is current and has enough candidates.

@@ -1,4 +1,4 @@
-//! The files of a plan whose steps become those of a list.
+//! The changes of a plan's files when a list replaces its steps.
 
 use super::Wanted;
 
@@ -30,8 +30,8 @@ pub(super) struct Made {
     pub(super) plan: Plan,
 }
 
-/// `goal` has the plans on which the list's changes of status are judged; without it, no existing step gets another
-/// status.
+/// Collects the changes of files. The list's changes of status are checked against the plans in `goal`; without it, no
+/// existing step gets another status.
 pub(super) fn make(
     wanted: &Wanted<'_>,
     left: &Orphans,
@@ -235,12 +235,12 @@ impl Making<'_> {
         new.map(note).collect()
     }
 
-    /// The changes that give a step the status in the list. They are those of the verb for that status, and are refused
-    /// where the verb is refused.
+    /// The changes that give a step the status in the list. They are those of the verb for that status, and are refused if
+    /// the verb would be refused.
     fn moved(&self, item: usize, step: &Step) -> Result<Vec<Change>, Error> {
         let Wanted { context, by, .. } = self.wanted;
         let Some((verb, goal)) = self.wanted.verb(item).zip(self.goal) else { return Ok(Vec::new()) };
-        // The message names the present number of the step, which is the one to type in a command.
+        // The message contains the present number of the step, because that is the number to type in a command.
         if let Some(error) = step_moves::not_allowed(step, verb).filter(|_| !self.is_forced) {
             return Err(error);
         }

@@ -19,7 +19,7 @@ use crate::store::sync::ending::{self, Fenced};
 use crate::store::verify;
 use crate::store::{leases, load};
 
-/// How often a file that changes during the run is read again.
+/// How often the result of an attempt is decided, if the step's file changes before the result is written.
 const TRIES: usize = 5;
 
 pub(super) struct Attempt<'a> {
@@ -27,7 +27,7 @@ pub(super) struct Attempt<'a> {
     pub(super) surface: &'a dyn Surface,
     pub(super) workers: &'a dyn Workers,
     pub(super) begun: &'a Begun,
-    /// The working tree of the step; none: it is the user's own.
+    /// The working tree of the step. `None`: the step is worked on in the user's own.
     pub(super) place: Option<(&'a Trees, &'a Tree)>,
 }
 
@@ -41,7 +41,7 @@ pub(super) fn within(mut context: Context, tree: Option<&Tree>) -> Context {
 
 pub(super) struct Made {
     pub(super) verdict: Verdict,
-    /// The step as it is now; none if it is gone.
+    /// The step as it is now. `None`: it no longer exists.
     pub(super) step: Option<Step>,
     pub(super) ended_step: EndedStep,
     pub(super) cost: Option<f64>,
@@ -51,7 +51,7 @@ impl Attempt<'_> {
     /// Runs the process, reads the file, verifies, and writes the result.
     pub(super) fn make(&self) -> Result<Made, Error> {
         let context = self.surface.context()?;
-        // The command must be the one that was checked before the work.
+        // The `verify` commands must be those whose trust was checked before the work.
         let trusted = verify::subject(&self.inside()?, &self.begun.step).map(|it| it.hash);
         let log = context.plans.run_log(&self.begun.log)?;
         let ended = match self.begun.task {
@@ -122,7 +122,7 @@ impl Attempt<'_> {
         Ok(self.workers.work(&job, &on_event))
     }
 
-    /// An attempt lasts at most as long as its run may.
+    /// The time limit of an attempt: its own limit, or the time that is left of the run if that is shorter.
     fn timeout(&self, own: std::time::Duration) -> std::time::Duration {
         let left = self.request.max_time.map(|it| it.saturating_sub(self.surface.elapsed()));
         left.map_or(own, |it| it.min(own))
@@ -174,7 +174,7 @@ impl Attempt<'_> {
             let mut verdict = self.fenced(&context, &seen, verdict)?;
             verdict = self.merged(verdict, &seen).inspect_err(|_| ending::put_back(&context, &seen.id))?;
             if matches!(verdict, Verdict::NotMerged(_)) {
-                // The record says that the step was completed, which it is not.
+                // The record at the registry says that the step was completed, but the step is going to be blocked.
                 verdict = self.fenced(&context, &seen, verdict)?;
             }
             let written = settle::write(&context, self.begun, &seen, &verdict, &facts);
@@ -261,7 +261,7 @@ impl Attempt<'_> {
         verify::check(context, seen, &self.request.trust_hashes)?;
         let step = seen.id.to_string();
         let environment = environment(context, self.request, &step, seen.id.plan.as_str(), &self.begun.claim);
-        // The commands are not part of the step's own process.
+        // The `verify` commands are not the step's own process, so they do not get its claim.
         let is_kept = |name: &std::ffi::OsString| name != "PLANWATCH_CLAIM" && name != "PLANWATCH_STEP";
         let environment = environment.into_iter().filter(|(name, _)| is_kept(name));
         let mark = ("PLANWATCH_VERIFY".into(), self.begun.claim.clone().into());

@@ -44,7 +44,7 @@ pub fn run(request: &RunRequest, surface: &dyn Surface, workers: &dyn Workers) -
     let context = surface.context()?;
     let plan = resolve::plan(&context, &request.plan)?;
     let begun = request.has_worktrees.then(|| trees::begin(&context, request)).transpose()?;
-    // The lock is held until the end.
+    // `held` is the lock of a run with working trees. It is held until the run ends.
     let (trees, held) = begun.unzip();
     let driver = Driver {
         request,
@@ -77,10 +77,10 @@ struct Driver<'a> {
     surface: &'a dyn Surface,
     workers: &'a dyn Workers,
     plan: PlanId,
-    /// None: the steps are worked on in the user's own tree.
+    /// `None`: the steps are worked on in the user's own working tree.
     trees: Option<Trees>,
     state: Mutex<Progress>,
-    /// A step of this run has ended.
+    /// Is notified when an attempt of this run has ended.
     changed: Condvar,
 }
 
@@ -162,7 +162,7 @@ impl Driver<'_> {
         self.changed.notify_all();
     }
 
-    /// Claims the next step. While others hold the steps that could be next, it waits. None if the run is over.
+    /// Claims the next step. Waits if none can be begun now, but one may be ready later. `None`: the run is over.
     fn next(&self) -> Option<Claimed> {
         let mut state = self.lock();
         loop {
@@ -280,8 +280,7 @@ impl Driver<'_> {
         Ok(true)
     }
 
-    /// The lease of the run's claims in seconds. It matters only where other processes cannot see whether this one is
-    /// running.
+    /// The lease of the run's claims in seconds. It matters only if other processes cannot see whether this process runs.
     fn lease(&self) -> i64 {
         let seconds = i64::try_from(self.request.timeout().as_secs()).unwrap_or(i64::from(u32::MAX));
         seconds.saturating_add(30 * 60)
@@ -461,7 +460,7 @@ struct Claimed {
 enum Next {
     Begun(Claimed),
     Wait(String),
-    /// To wait for the registry or for other machines, which are checked less often.
+    /// The run waits for the registry or for other machines. These are checked less often.
     WaitLong(String),
     Again,
 }
@@ -472,7 +471,7 @@ fn full() -> Error {
     Error::failed(FULL, "no further step is begun", "")
 }
 
-/// Whether the run's claim was ended with `--force`, without its `verify` commands.
+/// Whether the run's claim was ended with `--force`, so that the step's `verify` commands did not run.
 fn was_forced(begun: &Begun, made: &Made) -> bool {
     let Some(step) = made.step.as_ref().filter(|it| !it.verify.is_empty()) else { return false };
     let is_it = |it: &Attempt| it.is_of_claim(&begun.claim) && it.outcome.as_deref() == Some("forced");
@@ -487,12 +486,12 @@ fn halt(end: End, why: &str) -> Halt {
     Halt { end, why: why.to_owned(), step: None }
 }
 
-/// Whether a plan is the run's own, or belongs to it if that is a program.
+/// Whether a plan is the plan `of` a run or, if that is a program, belongs to it.
 fn is_part(plan: &Plan, of: &PlanId) -> bool {
     plan.id == *of || plan.program.as_ref() == Some(of)
 }
 
-/// Everything that is confirmed in the plans of a run, by its name.
+/// The names of the steps and phases that are confirmed in the plans of a run.
 fn confirmed(context: &Context, run: &PlanId, begun: &Begun) -> Vec<String> {
     let Ok(Loaded { plans, .. }) = LoadQuery::plan(run).load(context) else { return Vec::new() };
     let all = plans.live().filter(|it| is_part(it, run) || it.id == begun.step.id.plan);

@@ -24,7 +24,7 @@ pub(crate) enum ClaimState {
     Completed,
     /// The worker ended its claim, or wrote another status.
     Ended(StepStatus),
-    /// The step has another claim, or none.
+    /// The step has another claim, is in progress without a claim or a record of it, or no longer exists.
     Lost,
     /// The file cannot be read, or its status is unknown.
     Unclear,
@@ -47,20 +47,20 @@ pub(crate) enum Verified {
 /// What is to be written and done.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Verdict {
-    /// The commands have to run before the decision.
+    /// The `verify` commands have to run before the result can be decided.
     Verify,
     /// Completed, and the claim ends.
     Close,
     /// Completed; the next run verifies it.
     Leave,
     Attempt(Outcome),
-    /// Released without an attempt, because the step is not the cause.
+    /// The step is released without an attempt, because it did not cause the error.
     GiveBack(String),
-    /// The commands were changed during the attempt: a person has to check them.
+    /// The `verify` commands were changed during the attempt: a person has to check them.
     VerifyChanged,
     /// Completed in its working tree, but its work cannot be merged. The text says why, and where the work is.
     NotMerged(String),
-    /// The status that the worker, or another program, gave it.
+    /// The step keeps the status that the worker or another program gave it.
     AsItIs(StepStatus),
     Lost,
     /// Another machine has taken the step over; the result is late.
@@ -90,7 +90,7 @@ impl Outcome {
     }
 }
 
-/// Decides what the end of an attempt means; `verified` is none until the commands have run.
+/// Decides the result of an attempt; `verified` is `None` until the `verify` commands have run.
 pub(crate) fn decide(found: ClaimState, how: &ExitKind, verified: Option<&Verified>) -> Verdict {
     match (found, how, verified) {
         (ClaimState::Lost, ..) => Verdict::Lost,

@@ -19,7 +19,7 @@ use crate::store::verify;
 #[derive(Debug, Clone)]
 pub struct Preview {
     pub plan: String,
-    /// None: no step can be begun.
+    /// `None`: no step can be begun.
     pub step: Option<String>,
     pub title: String,
     pub why: String,

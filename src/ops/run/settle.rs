@@ -25,7 +25,7 @@ const NOTES: usize = 4_000;
 /// The outcome of an attempt whose work could not be merged.
 pub(super) const MERGE_CONFLICT: &str = "merge conflict";
 
-/// What is known of the process, for the attempt.
+/// What is known of the process, for the entry in `attempts`.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Facts {
     pub(crate) by: String,
@@ -65,7 +65,7 @@ fn found(context: &Context, step: &Step, claim: &str) -> ClaimState {
     let Some(status) = step.status.known() else { return ClaimState::Unclear };
     match &step.claim {
         Some(other) if other.id != claim => ClaimState::Lost,
-        // A save of a text without the claim removes it from the file, but not from its record.
+        // An editor that saves a text without the claim removes the claim from the file, but its record stays.
         None if Leases::of(context).find(claim).is_none() => {
             let is_own = step.attempts.iter().any(|it| it.is_of_claim(claim));
             match status {
@@ -82,7 +82,7 @@ fn found(context: &Context, step: &Step, claim: &str) -> ClaimState {
     }
 }
 
-/// Writes what the verdict says. Returns none if the file has changed, and has to be read again.
+/// Writes what the verdict says. Returns `None` if the file has changed and has to be read again.
 ///
 /// A verdict that changes nothing only reads the file. Waits for a save in progress.
 pub(crate) fn write(
@@ -118,7 +118,7 @@ pub(crate) fn write(
     }
 }
 
-/// Releases a step that was not begun, because something else failed.
+/// Releases a step that could not be begun, for the reason `why`. A step that only has to be verified stays as it is.
 pub(super) fn give_back(context: &Context, begun: &Begun, by: &str, why: &str) -> Result<(), Error> {
     let (_, seen) = look(context, begun)?;
     let Some(seen) = seen.filter(|_| begun.task == Task::Work) else { return Ok(()) };
@@ -126,8 +126,8 @@ pub(super) fn give_back(context: &Context, begun: &Begun, by: &str, why: &str) -
     write(context, begun, &seen, &Verdict::GiveBack(why.to_owned()), &facts).map(drop)
 }
 
-/// Removes the claim of a killed run from the step that its worker completed, and that has nothing to verify: the run would
-/// have removed it. Steps of other plans stay as they are.
+/// Removes the claim of a killed run from a step that its worker completed and that has no `verify` commands. The run would
+/// have removed it. Only steps in plans for which `is_own` holds are changed.
 pub(super) fn end_void(
     context: &Context,
     record: &Record,
@@ -174,7 +174,7 @@ fn update(context: &Context, begun: &Begun, step: &Step, verdict: &Verdict, fact
     };
     match verdict {
         Verdict::Close => {
-            // A step that was only verified already has its worker's attempt.
+            // If the run only verified the step, the attempt of its worker is already in the file.
             let last = step.attempts.last().and_then(|it| it.outcome.as_deref());
             let is_told = has("completed") || begun.task == Task::Verify && last == Some("completed");
             update.attempts.extend((!is_told).then(|| attempt("completed", None)));
@@ -193,7 +193,7 @@ fn update(context: &Context, begun: &Begun, step: &Step, verdict: &Verdict, fact
             update.attempts.push(attempt(MERGE_CONFLICT, Some(why.clone())));
             update.status = Some(StepStatus::Blocked);
         }
-        // A worker that wrote the status into the file has recorded no attempt.
+        // If the worker wrote the status into the file itself, no attempt is recorded yet.
         Verdict::AsItIs(status @ (StepStatus::Failed | StepStatus::Blocked | StepStatus::Skipped)) => {
             let outcome = crate::plan::transitions::Verb::giving(*status).outcome();
             update.attempts.extend((!has(outcome)).then(|| attempt(outcome, None)));
@@ -215,7 +215,7 @@ fn is_last_try(context: &Context, step: &Step, outcome: Outcome) -> bool {
     outcome != Outcome::Interrupted && step.tries() + 1 >= context.config.max_attempts() as usize
 }
 
-/// What a verdict means for other machines: the state in which the claim's record ends, or none if it is removed.
+/// The state in which a verdict ends the claim's record at the registry. `None`: the record is removed.
 pub(crate) fn state_after(context: &Context, step: &Step, verdict: &Verdict) -> Option<State> {
     match verdict {
         Verdict::Close => Some(State::Completed),

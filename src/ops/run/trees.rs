@@ -1,13 +1,14 @@
 //! A separate working tree for each step of a run (`run --worktrees`).
 //!
 //! Each step gets a branch `planwatch-run/<run>/<plan>/<step>` and a working tree in `.planwatch/trees`. When the step
-//! is verified there, its commits are merged into `planwatch-run/<run>/main`, which is never checked out, and at the
-//! end of the run the user's branch is moved forward to that. The user's own working tree is touched only then, by `git
-//! merge --ff-only`, which overwrites nothing that is not committed.
+//! is verified there, its commits are merged into `planwatch-run/<run>/main`, which is never checked out. At the end of
+//! the run, the user's branch is moved forward to that branch. Only this changes the user's own working tree. It is done
+//! by `git merge --ff-only`, which overwrites nothing that is not committed.
 //!
-//! The progress of a run is stored only in git: the branches and working trees of a run that was killed show how far it
-//! came, and the next run goes on with them. Each function here may be repeated after it was interrupted at any place.
-//! Only the plan files in the runner's directory count: a branch's changes to plan files are left out of the merge.
+//! The progress of a run is stored in git: the branches and working trees of a run that was killed show how far it came,
+//! and the next run continues with them. Besides, `begin` stores a record with the run's id and the commit where the run
+//! began. Each function here can be repeated after it was interrupted at any point. Only the plan files in the user's
+//! working tree count: changes of plan files on a step's branch are left out of the merge.
 
 mod begin;
 mod names;
@@ -25,14 +26,14 @@ use crate::plan::model::Step;
 
 pub(super) use begin::{begin, check};
 
-/// How often a merge is made again because its branch has moved.
+/// The maximum number of tries of a merge. It is tried again if the branch with the merged work has moved meanwhile.
 const TRIES: usize = 20;
 
 #[derive(Debug)]
 pub(super) struct Trees {
     /// The user's working tree.
     git: Git,
-    /// The plans directory, relative to the repository's root; none: it is outside.
+    /// The plans directory, relative to the repository's root. `None`: it is outside the repository.
     plans: Option<PathBuf>,
     /// Where the working trees are.
     home: PathBuf,
@@ -62,12 +63,12 @@ impl Tree {
     }
 }
 
-/// What is committed of a step's work, before it is verified.
+/// The result of committing a step's work before it is verified.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Gathered {
-    /// Everything; changed plan files are left out.
+    /// Everything is committed, except the changed plan files in `left_out`.
     Ready { left_out: Vec<String> },
-    /// The work cannot be merged as it is: why, as a sentence without a full stop.
+    /// The work cannot be merged as it is, for this reason: a sentence without a full stop.
     Stuck(String),
 }
 
@@ -81,7 +82,7 @@ pub(super) enum Merged {
 /// What became of the merged work at the end of a run.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Ended {
-    /// There was none, or the user's branch has it now.
+    /// There was no merged work, or the user's branch has it now.
     Merged,
     /// Why the user's branch does not have it; a sentence without a full stop.
     Kept(String),
@@ -109,7 +110,7 @@ impl Trees {
         names::short(&self.branch)
     }
 
-    /// The plans directory in a working tree. If it is outside the repository, `.git`, of which git reports no files.
+    /// The plans directory in a working tree. If it is outside the repository, this is `.git`, in which git reports no files.
     pub(super) fn plans_in(&self, tree: &Tree) -> PathBuf {
         self.plans.as_ref().map_or_else(|| tree.path.join(".git"), |it| tree.path.join(it))
     }
@@ -162,8 +163,8 @@ impl Trees {
         Ok(tree)
     }
 
-    /// Adds the work of other steps to a tree in which nothing is uncommitted. A conflict is left to the merge of the
-    /// step.
+    /// Merges the work of other steps into a tree in which everything is committed. If there is a conflict, the tree stays as
+    /// it is, and the later merge of the step reports the conflict.
     fn bring_up_to_date(&self, inside: &Git) -> Result<(), Error> {
         let (Some(head), main) = (inside.head_commit()?, self.tip()?) else { return Ok(()) };
         if inside.operation()?.is_some() || !inside.is_clean()? || self.git.is_ancestor(&main, &head)? {
@@ -282,7 +283,7 @@ impl Trees {
             return Ok(false);
         }
         self.git.delete_ref(&tree.full_branch(), &tip)?;
-        // Directories that are empty now.
+        // Remove the directories that are empty now.
         for above in tree.path.ancestors().skip(1).take_while(|it| it.starts_with(&self.home)) {
             if RealDisk.remove_dir(above).is_err() {
                 break;
@@ -339,16 +340,16 @@ impl Trees {
         Ok(Ended::Merged)
     }
 
-    /// Forgets the run, unless a branch of it is still there.
+    /// Removes the record of the run, unless a branch of the run still exists.
     pub(super) fn forget(&self, held: &HeldRecord) -> Result<(), Error> {
         if self.git.refs_below(&names::refs_of(&self.run))?.is_empty() {
-            // If the record stays, the next run only gets the same id.
+            // It does no harm if the record stays: the next run only gets the same id.
             held.remove().ok();
         }
         Ok(())
     }
 
-    /// Why a step is not merged, with where its work is.
+    /// Why a step is not merged, and where its work is.
     pub(super) fn why(&self, tree: &Tree, why: &str) -> String {
         let (path, branch) = (self.shown(&tree.path), &tree.branch);
         format!("{why}; its branch is `{branch}`, its worktree {path}")

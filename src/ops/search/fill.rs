@@ -18,24 +18,24 @@ use crate::store::load::refresh::is_commit;
 use crate::store::load::scan::{ReadContext, read_whole, reader};
 use crate::store::load::{Fresh, IndexCheck, Refresh, Wanted};
 
-/// How many plans may wait on either side; it bounds the memory.
+/// How many plans may wait to be read, and how many to be written. This limits the use of memory.
 const WAITING: usize = 16;
 
-/// How many plans' texts may wait while files are read once for both; it bounds the memory. The index is locked for
-/// writing until they are all taken.
+/// How many plans' texts may wait while the files are read once for both indexes. This limits the use of memory. The index of
+/// plans is locked for writing until the texts are taken.
 const AHEAD: usize = 64;
 
-/// A plan to be read: its position among them, its row, and its data.
+/// A plan whose texts are to be read: its position among these plans, its row in the index, and the data of the row.
 type Job<'a> = (usize, &'a Head, Vec<u8>);
 
 type Jobs<'a> = Mutex<Receiver<Job<'a>>>;
 
-/// The position of a plan, its row, and what was read of it; none if it has gone.
+/// The position of a plan, its row, and its texts. `None`: the plan no longer exists.
 type Read<'a> = (usize, (&'a Head, Result<Option<Texts>, IndexError>));
 
-/// Puts in what is missing, and takes out what is gone. In the end the full-text index counts as filled from `origin`
-/// if every plan was still as its row says. [`Trouble::Unknown`] if another process wrote into the full-text index
-/// meanwhile.
+/// Adds the missing texts to the full-text index, and removes those that are gone. If every plan was still as its row says,
+/// the full-text index then counts as filled from `origin`. Returns [`Trouble::Unknown`] if another process wrote into the
+/// full-text index meanwhile.
 pub(crate) fn fill(
     context: &Context,
     snapshot: &Snapshot<'_>,
@@ -46,7 +46,7 @@ pub(crate) fn fill(
 ) -> Result<(), Trouble> {
     let (jobs, taken) = sync_channel(WAITING);
     let (done, read) = sync_channel(WAITING);
-    // Dropped with the last receiving thread, so that no sender waits in vain.
+    // The receiver is dropped with the last receiving thread, so that the sender does not wait forever.
     let taken = Arc::new(Mutex::new(taken));
     let n_threads =
         thread::available_parallelism().map_or(2, |it| it.get().clamp(1, 8)).min(state.missing.len());
@@ -81,10 +81,10 @@ pub(crate) fn fill_while_read(
     let Some(seen) = seen else { return scanned(context, Some(index)) };
     let (send, read) = sync_channel(AHEAD);
     let (tell, told) = sync_channel(1);
-    // Owns the sender, so that a panic also signals the end.
+    // The closure owns the senders, so that a panic drops them and the writer ends.
     thread::scope(move |scope| {
         let writer = scope.spawn(move || {
-            // The index is always locked before the full-text index.
+            // The first text arrives when the index is locked. The index is always locked before the full-text index.
             let Ok(first) = read.recv() else { return };
             let mut all = std::iter::once(first).chain(read).chain(records.iter().cloned());
             let mut origin = || told.recv().ok().flatten();
@@ -108,15 +108,16 @@ pub(crate) fn scanned(context: &Context, index: Option<Index>) -> Fresh {
     Refresh::new(Wanted::Nothing, IndexCheck::Scan).run_in(context, index)
 }
 
-/// The state of the full-text index if it is empty; none if it is not.
+/// The state of the full-text index. `None`: it is not empty.
 fn seen_empty(texts: &mut FullText) -> Result<Option<Seen>, IndexError> {
     let look = texts.look()?;
     let is_empty = look.unsearched(Some(&[]), &[])?.is_nothing();
     Ok(is_empty.then_some(look.seen()?))
 }
 
-/// The commit that a full-text index was filled from. None unless the commit is the first of its index and still
-/// current, and the texts of exactly its plans were sent: a reading that began again sends some of them twice.
+/// The commit from which a full-text index was filled. `None`: the commit is not the first of its index, is no longer
+/// current, or the number of texts that were sent is not that of its plans. A reading that began again sends some texts
+/// twice.
 fn first_commit(context: &Context, found: &mut Fresh, n_sent: usize) -> Option<Origin> {
     let snapshot = found.index.as_mut()?.snapshot().ok()?;
     let is_first = found.before.is_none() && is_commit(&snapshot, found.commit);
@@ -173,8 +174,8 @@ fn write(
     if is_as_seen { Ok(()) } else { Err(Trouble::Unknown) }
 }
 
-/// Adds the bodies to what the index holds of a plan. If a file has changed, the whole plan is read again. None if the
-/// plan no longer exists.
+/// Adds the bodies to what the index has of a plan. If a file has changed, the whole plan is read again. `None`: the plan no
+/// longer exists.
 fn texts_of(how: ReadContext<'_>, head: &Head, data: &[u8]) -> Result<Option<Texts>, IndexError> {
     let mut plan = head.plan(data)?;
     if add_bodies(how.context, &mut plan).is_some() {
@@ -191,7 +192,7 @@ fn add_bodies(context: &Context, plan: &mut Plan) -> Option<()> {
     Some(())
 }
 
-/// The text below the front matter; none if the file has changed. A step or plan without a file has an empty text.
+/// The text below the front matter. `None`: the file has changed. A step or plan without a file has an empty text.
 pub(crate) fn body_of(context: &Context, path: &str, hash: Option<&str>) -> Option<String> {
     let Some(hash) = hash else { return Some(String::new()) };
     let bytes = context.plans.read(Path::new(path)).ok()?.bytes;

@@ -15,7 +15,7 @@ use crate::store::load::refresh::{after, attested_commit, is_commit, open_index,
 use crate::store::load::scan::reader;
 use crate::store::load::{IndexCheck, Refresh, Wanted};
 
-/// How often the stored files are queried again while other processes write into them.
+/// How often the stored indexes are queried while other processes write into them.
 const MOST_ASKED: usize = 8;
 
 /// Returns the best hits among the files as they are now, best first; only those that are not older than `since`.
@@ -30,7 +30,7 @@ pub(crate) fn search(context: &Context, query: &Query, since: Option<Time>) -> R
     {
         return Ok(hits);
     }
-    // An error above occurs again below, where the files are compared.
+    // If an error occurred above, it occurs again below, and is handled there.
     let mut found = match (index, &mut texts) {
         (Some(index), Some(texts)) if told.is_none() => {
             fill_while_read(context, index, texts, &asked.texts())
@@ -90,12 +90,12 @@ struct FullTextSearch<'a> {
 pub(crate) enum Trouble {
     Index(IndexError),
     Texts(IndexError),
-    /// Another process wrote into one of them meanwhile, perhaps from older files.
+    /// Another process wrote into one of the two indexes meanwhile, perhaps from older files.
     Unknown,
 }
 
-/// Searches after updating the full-text index from the index. If it was filled from the same commit, nothing is
-/// compared.
+/// Searches after updating the full-text index from the index. If the full-text index was filled from the same commit, the
+/// plans are not compared.
 ///
 /// The index must show the commit that matches the current files.
 fn ask(
@@ -174,11 +174,11 @@ pub(crate) struct Record {
 struct Shown {
     hit: Hit,
     document: Document,
-    /// Its text is the one that was searched.
+    /// Whether the document contains the text that was searched: the file has not changed since.
     is_whole: bool,
 }
 
-/// Finds the plan, step or record of a match; none if it has gone since, or is too old. The text comes from the file.
+/// Finds the plan, step or record of a match. `None`: it no longer exists, or is too old. The text comes from the file.
 fn shown(
     asked: &FullTextSearch<'_>,
     snapshot: &Snapshot<'_>,

@@ -11,7 +11,7 @@ use crate::plan::plans::Plans;
 use crate::plan::time::Time;
 use crate::store::load::LoadQuery;
 
-/// The most names that a query finds.
+/// The maximum number of names that a query finds.
 const MOST_NAMES: usize = 5;
 
 /// The steps that name one person, those in progress first, then the latest.
@@ -19,7 +19,7 @@ const MOST_NAMES: usize = 5;
 pub struct Person {
     pub name: String,
     pub steps: Vec<NamedIn>,
-    /// How many there are, also those that were left out.
+    /// The number of steps that name the person, including those that were left out.
     pub total: usize,
 }
 
@@ -46,7 +46,7 @@ pub fn names(context: &Context) -> Result<BTreeSet<String>, Error> {
     Ok(names)
 }
 
-/// The names that a query means: each of its words begins a word of the name.
+/// The names that a query means: each word of the query is the beginning of a word of the name.
 pub fn meant<'a>(query: &str, names: impl IntoIterator<Item = &'a String>) -> Vec<String> {
     let wanted = words(query);
     if wanted.is_empty() || query.trim().chars().count() < 2 {

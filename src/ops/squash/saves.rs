@@ -5,7 +5,7 @@ use crate::disk::model::{Machine, sample};
 
 const PLAN: &str = "# P\n\n## Steps\n";
 
-/// Step 1, which the editor saves, is the last of these steps or one between them, and never the first.
+/// The editor saves step 1. Depending on `other`, step 1 is the last of three steps or the second one, never the first.
 fn machine(other: &str) -> Machine {
     let step = |number: &str| format!("---\nstatus: pending\n---\n# Step {number}\n\nText of {number}.\n");
     let other_path = format!("/plans/p/step-{other}.md");
@@ -92,7 +92,7 @@ fn a_plan_that_is_renamed_meanwhile_does_not_come_back_under_its_old_name() {
             let steps = ["0", other, "1"].map(str::to_owned).to_vec();
             let (plan, title) = ("p".to_owned(), "All".to_owned());
             let answer = squash(&context, &SquashRequest { plan, steps, title, ..SquashRequest::default() });
-            // A command that could not take everything back leaves that to the next one.
+            // If a command could not undo all of its changes, the next command does.
             let next = renamed.after_kill();
             drop(next.plans().lock(&mut || {}).unwrap());
             let tree = next.tree();

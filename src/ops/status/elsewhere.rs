@@ -19,7 +19,7 @@ pub struct OnBranch {
     pub there: String,
     /// The newest local branch with this version of the file, else the newest branch of a remote.
     pub branch: String,
-    /// More branches with the same file.
+    /// The number of other branches with the same file.
     pub more: usize,
     /// When the last attempt there was made, if the files here lack it; else when the branch's last commit was made.
     pub at: Option<Time>,

@@ -20,11 +20,11 @@ use crate::text::diff;
 
 #[derive(Debug, Clone, Default)]
 pub struct SyncInitRequest {
-    /// None: `origin`, or the only remote.
+    /// `None`: the only remote, or else `origin`.
     pub remote: Option<String>,
-    /// None: the remote's default branch, else the one that is checked out.
+    /// `None`: the remote's default branch, or else the branch that is checked out.
     pub branch: Option<String>,
-    /// The URL of a PostgreSQL database for the claims, without a password; none: refs at the remote.
+    /// The URL of a PostgreSQL database for the claims, without a password. `None`: the claims are refs at the remote.
     pub database: Option<String>,
     pub mode: Mode,
 }
@@ -38,7 +38,7 @@ pub struct SyncInitReport {
     pub remote: String,
     pub claims_at: String,
     pub branch: Option<String>,
-    /// The better places that the remote does not allow, with its reasons.
+    /// The preferred places that the remote does not allow, with its reasons.
     pub refused: Vec<RefusedPlace>,
     pub path: String,
     pub diff: String,
@@ -167,7 +167,7 @@ fn only_remote(git: &Git) -> Result<String, Error> {
     }
 }
 
-/// The branch on which finished work arrives.
+/// The remote's default branch, or else the branch that is checked out.
 fn default_branch(git: &Git, remote: &str) -> Result<Option<String>, Error> {
     let prefix = format!("refs/remotes/{remote}/");
     let Output { code, stdout, .. } =
@@ -193,7 +193,7 @@ fn joined(git: &Git, remote: &str, url: &str) -> Result<Option<SyncConfig>, Erro
                 .chain([("branch", branch)])
                 .filter_map(|(key, value)| Some((key.to_owned(), toml::Value::String(value?))))
                 .collect();
-        // It comes from the remote, so it is checked like a file of the repository.
+        // The description comes from the remote, so it is checked like a configuration file of the repository.
         return SyncConfig::checked(&table).map(Some).ok_or_else(|| {
             let message = format!("the registry at `{remote}` cannot be used by this version of planwatch");
             Error::conflict("registry-differs", message, "update planwatch")
@@ -202,7 +202,7 @@ fn joined(git: &Git, remote: &str, url: &str) -> Result<Option<SyncConfig>, Erro
     Ok(None)
 }
 
-/// Creates and deletes a ref in each place, until one is allowed.
+/// Creates and deletes a ref in one place after the other, until the remote allows both.
 fn probe(
     context: &Context,
     git: &Git,

@@ -39,7 +39,8 @@ pub struct Template {
 #[derive(Debug, Clone, Serialize)]
 pub struct TemplateFile {
     pub name: String,
-    /// Where it is; of a built-in template, in planwatch's own source; after [`render`], where `new` would create it.
+    /// Its path; for a built-in template, the path in planwatch's own source; after [`render`], the path at which `new` would
+    /// create it.
     pub path: String,
     pub text: String,
 }
@@ -53,7 +54,7 @@ pub fn list(context: &Context) -> Result<Vec<Template>, Error> {
     Ok(own.into_iter().chain(built_in).collect())
 }
 
-/// One list without the texts, in which `of` distinguishes plans from prompts.
+/// One list without the texts, in which `of` distinguishes templates of plans from prompts.
 pub fn list_to_json(templates: &[Template], prompts: &[Prompt]) -> Value {
     let of_plans = templates.iter().map(|it| {
         let names: Vec<_> = it.files.iter().map(|it| it.name.as_str()).collect();
@@ -220,7 +221,7 @@ fn has_heading(text: &str) -> bool {
     markdown::outline(&text[body..]).title().is_some_and(|it| !it.is_empty())
 }
 
-/// Reads the files as every command will. An error in them is an error of the template.
+/// Reads the files as every command will read them. An error in them is an error of the template.
 fn check(
     context: &Context,
     template: &Template,

@@ -1,5 +1,5 @@
 //! Verbs that write several files, on a disk on which one call fails: all their changes are made, or none.
-//! A plain `cargo test` tries every third fault, `PLANWATCH_R3=full` each.
+//! A plain `cargo test` tries every seventh fault, `PLANWATCH_R3=full` each.
 
 use crate::api::context::Context;
 use crate::api::error::Error;
@@ -133,7 +133,7 @@ fn a_verb_writes_all_of_its_files_or_none_whatever_call_fails() {
     }
 }
 
-/// Texts by path; none: a directory.
+/// Texts by path. `None`: a directory.
 type Tree = std::collections::BTreeMap<String, Option<String>>;
 
 /// A tree without directories: the removal of an empty directory may fail, and no answer depends on it.
@@ -141,7 +141,7 @@ fn without_empty(tree: &Tree) -> Vec<(&String, &Option<String>)> {
     tree.iter().filter(|(_, text)| text.is_some()).collect()
 }
 
-/// After a kill another program makes a file with the name of the new step, before the next command.
+/// The command is killed. Then another program makes a file with the name of the new step, before the next command runs.
 #[test]
 fn a_file_that_another_program_made_after_a_kill_is_not_taken_for_the_new_step() {
     const NEW: &str = "/plans/p/step-4.md";

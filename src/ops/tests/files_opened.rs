@@ -1,5 +1,5 @@
 //! Which files a change of one step opens: its own, its plan's, the steps of the plan that it depends on, and other plans
-//! that it depends on. And which records of claims a list opens.
+//! that it depends on. Also tests which records of claims a list opens.
 
 use crate::api::context::Context;
 use crate::api::requests::{ListRequest, MoveRequest};

@@ -41,7 +41,7 @@ fn only_the_first_steps_are_described_and_all_are_counted() {
             all.map(|it| it.id.clone()).collect::<Vec<_>>()
         };
         assert_eq!(ids(&part, usize::MAX), ids(&whole, most));
-        // All steps in progress are described: the hint of `status` names one that no other working tree has claimed.
+        // All steps in progress are described, because the hint of `status` names one that no other working tree has claimed.
         assert_eq!(part.in_progress.len(), 3);
     }
 }

@@ -1,5 +1,5 @@
-//! A request with a key, stopped at a call, and sent again: it is carried out once. A plain `cargo test` tries every
-//! third call, `PLANWATCH_R3=full` each.
+//! A request with a key that is killed at a call to the disk and sent again is carried out once. For most requests, a plain
+//! `cargo test` tries every seventh call, `PLANWATCH_R3=full` each.
 
 use crate::api::context::Context;
 use crate::api::error::Error;
@@ -35,7 +35,7 @@ fn machine() -> Machine {
     machine
 }
 
-/// What a surface does with a request and its key.
+/// Does what a surface does with a request that has a key.
 fn ask(machine: &Machine, key: &str, act: Act) -> Result<Value, Error> {
     let (context, name) = (Context::on_model(machine), name_of(key));
     let earlier = find(&context, &name)?;
@@ -134,7 +134,7 @@ fn check(act: Act) {
             assert_eq!(answer.unwrap()["changes"], expected["changes"]);
             break;
         }
-        // After a power cut undo may know less, so there may be nothing to undo.
+        // After a power cut the undo log may lack the change, so there may be nothing to undo.
         let is_undo = expected["verb"] == "undo";
         let cuts = if is_undo { Vec::new() } else { dying.after_power_cut() };
         for after in [dying.after_kill()].into_iter().chain(cuts) {
@@ -145,7 +145,7 @@ fn check(act: Act) {
             let again = ask(&after, "k", act).unwrap();
             assert_eq!(after.tree(), whole.tree(), "call {call}");
             assert_eq!(again["verb"], expected["verb"], "call {call}");
-            // An undo reports files, which its record does not know before they are restored.
+            // An undo reports files, but its record is written before they are restored and does not have them.
             if !is_undo {
                 assert_eq!(again["changes"][0]["id"], expected["changes"][0]["id"], "call {call}");
                 assert_eq!(again["diff"], expected["diff"], "call {call}");
@@ -225,7 +225,8 @@ fn one_step_is_claimed() {
     assert!(n_again > 5, "{n_again}");
 }
 
-/// Another worker asks between the kill and the repetition. A claim that was made is not taken over meanwhile.
+/// Between the kill and the repetition, another worker claims a step. It does not get a step that the first request has
+/// claimed.
 #[test]
 fn a_claim_waits_for_its_repetition() {
     for call in 1.. {

@@ -6,7 +6,8 @@ use crate::ops::remove::{self, RemoveRequest};
 use crate::plan::id::PlanId;
 use crate::store::load;
 
-/// Removes a step of 120, the last of which waits for `section`, and returns the last one's `depends`.
+/// Removes a step from a plan of 120 steps; the last one has the text `section` below "Dependencies". Returns what the last
+/// step depends on if its file then has the key `depends`.
 fn depends_after(section: &str, removed: &str) -> Option<Vec<String>> {
     let step = |n: u32| {
         let text = if n == 120 {

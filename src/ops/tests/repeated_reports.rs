@@ -19,7 +19,7 @@ fn context(machine: &Machine, by: &str, seconds: i64) -> Context {
     Context { now, by: by.to_owned(), ..Context::on_model(machine) }
 }
 
-/// A report, by the name of its verb; `update` is the report of a script.
+/// A report, with the name of its verb. `update` stands for a `patch`, which scripts send.
 #[derive(Debug, Clone, Copy)]
 struct Report {
     verb: &'static str,
@@ -145,7 +145,7 @@ fn a_claim_that_was_taken_over_has_not_reported() {
     }
 }
 
-/// Without a claim nothing shows that two attempts are one.
+/// Without a claim, nothing shows that two reports are about the same attempt.
 #[test]
 fn without_a_claim_each_attempt_counts() {
     let machine =

@@ -46,7 +46,7 @@ fn start(context: &Context) -> Result<(), Error> {
     update::move_steps(context, &request).map(drop)
 }
 
-/// A verb without or with a key, on condition that the file has not changed if there is an etag.
+/// Runs a verb, with a key if `is_keyed`. With an etag, the verb runs on the condition that the step's file has this etag.
 fn run(
     machine: &Machine,
     act: fn(&Context) -> Result<(), Error>,

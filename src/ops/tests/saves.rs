@@ -127,7 +127,7 @@ fn machine(step: &str) -> Machine {
 }
 
 /// While each command runs, an editor saves before the call `first`, reads the file before the call `again`, and saves
-/// that before the call `second`.
+/// this text with an addition before the call `second`.
 #[test]
 fn what_is_answered_is_what_the_file_holds_however_often_an_editor_saves() {
     let (mut seen_twice, mut saves) = (0, sample(13));
@@ -163,7 +163,7 @@ fn what_is_answered_is_what_the_file_holds_however_often_an_editor_saves() {
 fn a_slow_save_is_not_taken_for_a_short_text() {
     let (mut n_refused, mut n_done, mut saves) = (0, 0, sample(5));
     for case in &CASES {
-        // The undo log records how long the file was.
+        // After this change, the undo log records how long the file was.
         let machine = machine(case.before);
         (CASES[3].run)(&Context::on_model(&machine)).ok();
         let quiet = machine.after_kill();

@@ -4,7 +4,7 @@ use crate::api::context::Context;
 use crate::disk::model::Machine;
 use crate::ops::status::{self, StatusRequest};
 
-/// What `status` says needs attention in a plan whose first step is this one, at a moment of November 2026.
+/// Checks which reasons for attention `status` reports for a plan with this first step, at the time `now` of November 2026.
 #[track_caller]
 fn check(plan: &str, step: &str, now: &str, expected: &[&str]) {
     let plan = format!("status: {plan}");

@@ -1,4 +1,4 @@
-//! Leaves out the edges that other edges imply (transitive reduction). No layout removes as many lines from a drawing.
+//! Leaves out the edges that other edges imply (transitive reduction), so that a drawing has fewer lines.
 
 use std::collections::BTreeSet;
 

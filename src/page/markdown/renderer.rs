@@ -23,11 +23,12 @@ pub(super) struct Renderer<'a> {
     output: Vec<Event<'a>>,
     /// Addresses that were made here, which the sanitizer lets pass.
     made: HashSet<String>,
-    /// For each open link whether it became an element.
+    /// For each open link, whether it became an element.
     links: Vec<bool>,
-    /// For each open quotation whether it is an alert, which has an element of its own.
+    /// For each open quotation, whether it is an alert.
     alerts: Vec<bool>,
-    /// The alignment of the columns of the open table, the column of the next cell, and whether it is in the head.
+    /// The alignment of the columns of the open table, the column of the next cell, and whether that cell is in the
+    /// head.
     table: (Vec<Alignment>, usize, bool),
     in_code: bool,
     footnotes: HashMap<String, usize>,
@@ -173,7 +174,7 @@ impl<'a> Renderer<'a> {
         }
     }
 
-    /// HTML that is complete in itself.
+    /// Adds HTML in which every element is complete.
     fn html(&mut self, markup: Markup) {
         self.output.push(Event::InlineHtml(markup.into_string().into()));
     }

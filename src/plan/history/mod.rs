@@ -1,6 +1,6 @@
 //! What happened to plans between two versions of their files. Pure: the versions may come from git or from the disk.
 //!
-//! Changes are read from the front matters of both versions, never from commit messages.
+//! Changes are found by comparing the two versions; commit messages are never read.
 
 mod compare;
 mod follow;
@@ -113,7 +113,7 @@ pub struct Change {
     pub step: Option<String>,
     /// The file, relative to the plans directory.
     pub path: String,
-    /// The status, title, claim, dependencies or id before.
+    /// The status, title, claim, dependencies or id before; for a decision, the id of the decision that it replaces.
     pub from: Option<String>,
     pub to: Option<String>,
     /// When it was done, if the file records that.
@@ -122,7 +122,7 @@ pub struct Change {
     pub by: Option<String>,
     pub outcome: Option<String>,
     pub notes: Option<String>,
-    /// The lines of the body that were added and removed.
+    /// How many lines of the body were added, and how many were removed.
     pub lines: Option<(u64, u64)>,
     /// The other keys of the front matter that were changed.
     pub keys: Vec<String>,

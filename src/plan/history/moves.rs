@@ -1,7 +1,7 @@
 //! Pairs the old and new files of one commit, including those that moved, and compares each pair.
 //!
-//! A file that moved is found by its `id` key and its front matter, not by how similar its text is: steps of one
-//! template look alike.
+//! A step that moved is found by its `id` key, or by its title and its time of creation; without such a time, by its
+//! title and an equal text. A merely similar text does not count, because steps of one template look alike.
 
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
@@ -13,7 +13,7 @@ use crate::plan::id::{PlanId, read_number, read_step_id};
 use crate::plan::time::Time;
 use crate::text::yaml::Tree;
 
-/// A file before and after a commit; at least one version is there.
+/// A file before and after a commit; at least one of the two versions exists.
 #[derive(Debug, Clone)]
 pub struct FileChange {
     pub path: String,
@@ -23,13 +23,13 @@ pub struct FileChange {
 }
 
 impl FileChange {
-    /// Whether the versions of a step may be two steps: the titles differ.
+    /// Whether the two versions may belong to different steps, because the titles differ.
     pub fn may_be_two_steps(&self) -> bool {
         let both = self.old.as_deref().zip(self.new.as_deref());
         matches!(self.place, Place::Step { .. }) && both.is_some_and(|(old, new)| old.title() != new.title())
     }
 
-    /// Whether the versions are two steps for certain: the times of creation differ, too.
+    /// Whether the two versions certainly belong to different steps, because the times of creation differ, too.
     pub fn are_two_steps(&self) -> bool {
         let made = |it: &Option<Rc<Version>>| it.as_deref().and_then(Version::created_at);
         self.may_be_two_steps() && made(&self.old).zip(made(&self.new)).is_some_and(|(old, new)| old != new)
@@ -55,11 +55,11 @@ type Directory = (PlanId, bool);
 
 struct Pairing<'a> {
     files: &'a [FileChange],
-    /// For the index of each new version, the index of the file that it was before.
+    /// Maps the index of each new version to the index of its old version.
     before: HashMap<usize, usize>,
     /// The old versions that have a successor.
     used: HashSet<usize>,
-    /// Plans that moved, with their old directory.
+    /// The old and the new directory of each plan that moved.
     moved: Vec<(Directory, Directory)>,
 }
 
@@ -129,7 +129,8 @@ impl<'a> Pairing<'a> {
         Some((directory(&file.place)?, file.path.rsplit('/').next().unwrap_or_default()))
     }
 
-    /// Pairs the other files: at the same path, unless the front matter shows that the step came from another path.
+    /// Pairs the other files: at the same path, unless a step's `id` or [`Identity`] shows that it came from another
+    /// path.
     fn steps(&mut self) {
         let is_step = |it: &FileChange| matches!(it.place, Place::Step { .. });
         let is_other = |it: &FileChange| {
@@ -250,9 +251,9 @@ impl Pair<'_> {
 /// What stays the same when a file moves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Identity<'a> {
-    /// A file that planwatch made.
+    /// The title and the time of creation, which planwatch writes.
     Made(&'a str, Time),
-    /// A file that a person wrote.
+    /// The title and the body of a file without a time of creation.
     Written(&'a str, &'a str),
 }
 

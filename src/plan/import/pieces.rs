@@ -93,8 +93,8 @@ impl Document<'_> {
         own.span.start..next.map_or(self.body.len(), |it| it.span.start)
     }
 
-    /// The headings of a rank at the highest level that has two or more of them; else the only one at the highest level
-    /// below level 1 that has one.
+    /// Returns the headings of a rank at the highest level that has two or more of them. If there is no such level, a
+    /// single heading of the rank is returned: that at the highest level other than 1.
     fn of_rank(&self, rank: Rank, within: Option<&[usize]>) -> Vec<usize> {
         let is_inside =
             |nth: usize| within.is_none_or(|all| all.iter().any(|it| *it != nth && self.contains(*it, nth)));

@@ -84,7 +84,7 @@ fn blank(text: &str) -> String {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum List {
     No,
-    /// Below `Dependencies:`; it ends with the first line that is not an item.
+    /// Below `Dependencies:`; it ends before the first line that is not an item.
     Items,
     /// Below a heading; it ends with the next one.
     Section,

@@ -35,7 +35,7 @@ pub(super) struct Called<'a> {
     pub(super) number: &'a StepNumber,
 }
 
-/// The reason why a dependency has no place in the result.
+/// The reasons why a dependency has no place in the result.
 pub(super) const NO_STEP: &str = "this dependency names no step of the source";
 pub(super) const SEVERAL: &str = "this dependency names several steps";
 pub(super) const ITSELF: &str = "a step cannot wait for itself";

@@ -68,7 +68,7 @@ pub(super) fn missing<'a>(of: &'a [Entry], among: &[Entry]) -> Vec<&'a Entry> {
     of.iter().filter(is_new).collect()
 }
 
-/// Adds entries to a list of a file, each before the first entry of the file itself that is later.
+/// Adds entries to a list of a file, each before the first of the file's own entries that is later.
 ///
 /// In a list in brackets, the new entries stay at the end. `None` if the list cannot be edited.
 pub(super) fn add(file: &[u8], key: &str, own: &[Entry], new: &[&Entry], order: &[&str]) -> Option<Vec<u8>> {

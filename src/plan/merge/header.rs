@@ -154,7 +154,8 @@ impl<'a> Merge<'a> {
         self.taken.insert(key.to_owned(), winner);
     }
 
-    /// The claim goes with the status; of two claims one holds, and the other becomes an attempt.
+    /// Takes the claim of the side whose status wins; if both sides have the same status, decides between their claims.
+    /// A new claim that is dropped becomes an attempt.
     fn claim(
         &mut self,
         status: Winner,

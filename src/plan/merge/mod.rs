@@ -245,7 +245,7 @@ impl Sides<'_> {
             && ours == theirs
             && (base == ours || !self.has_base)
             && (own_name == their_name || is_moved || is_squashed);
-        // A file that was removed and created again has the same name and id.
+        // A file that was removed and created again has the same name and id, but another time of creation.
         let may_be_one = ours.is_none() || theirs.is_none() || ours == theirs;
         if self.has_base && ids_agree { may_be_one } else { created_alike }
     }

@@ -77,7 +77,7 @@ pub(super) fn alike([base, ours, theirs]: &[String; 3]) -> Option<[String; 2]> {
     Some([with(title, their_title), with(their_title, title)])
 }
 
-/// The sections of OURS in their order, and those that only THEIRS has before their successors.
+/// The sections of OURS in their order. A section that only THEIRS has is put before the section that follows it there.
 fn order<'s>(own: &'s [Section<'_>], other: &'s [Section<'_>]) -> Vec<&'s Name> {
     let mut names: Vec<&Name> = own.iter().map(|it| &it.name).collect();
     let mut next = None;

@@ -50,7 +50,8 @@ pub(super) fn of_step(
     if tries.are_retitled && more.is_some() {
         return more;
     }
-    // The side with the base's status may have come back to it, as `reopen` does, or completed the step once more.
+    // A side with the base's status may have left that status and come back to it, as with `reopen`, or may have
+    // completed the step once more.
     let went_on = |side: Winner| more == Some(side) && tries.are_new == [true, true];
     let [is_older, is_their_older] = tries.are_older;
     if ours.is(&base) && !(is_their_older && tries.is_base_merged) {
@@ -217,7 +218,7 @@ mod tests {
         check(["completed", "completed", "pending"], &[("02", "completed")], &[R3], Some(Theirs));
         check(["completed", "completed", "in_progress"], &[("03", "completed")], &[], Some(Theirs));
         check(["completed", "completed", "blocked"], &[("03", "note")], &[F2], Some(Theirs));
-        // The same on both sides, also in other words.
+        // The same status on both sides, also if the words differ.
         check(["pending", "done", "completed"], &[C1], &[F2], Some(Ours));
         // One side knows all that the other knows, and more.
         check(["pending", "completed", "failed"], &[C1], &[C1, F2], Some(Theirs));
@@ -270,7 +271,7 @@ mod tests {
         assert_eq!(of_step(completed, pending, completed, &tries), Some(Winner::Theirs));
         let turned = Tries { ours: tries.theirs.clone(), are_older: [false, true], ..Tries::default() };
         assert_eq!(of_step(completed, completed, pending, &turned), Some(Winner::Ours));
-        // Its own later failure still counts.
+        // A later failure of the other side still counts.
         let own = vec![("03".to_owned(), "failed".to_owned())];
         let tries = Tries { ours: own, ..tries };
         assert_eq!(of_step(completed, failed, completed, &tries), Some(Winner::Ours));

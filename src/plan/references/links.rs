@@ -44,8 +44,8 @@ pub(crate) fn followed_step(file: &[u8], own: Option<&PlanId>, moved: &MovedFile
     })
 }
 
-/// Returns a file in which `name` replaces each range that `find` returns for a link destination; `None` if there is
-/// none.
+/// Returns a file in which `name` replaces each range that `find` returns for a link destination; `None` if nothing is
+/// replaced.
 fn rewritten(file: &[u8], name: &str, find: impl Fn(&str) -> Option<Range<usize>>) -> Option<Vec<u8>> {
     let start = front_matter::split(file).body_start();
     let body = std::str::from_utf8(&file[start..]).ok()?;
@@ -99,7 +99,7 @@ fn decoded(name: &str) -> Option<String> {
     String::from_utf8(bytes).ok()
 }
 
-/// A name, percent-encoded so that a destination may contain it, with and without `<>` around the destination.
+/// Percent-encodes a name for a link destination, whether or not the destination is enclosed in `<>`.
 fn written(name: &str) -> String {
     let mut text = String::with_capacity(name.len());
     for c in name.chars() {

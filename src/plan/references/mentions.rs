@@ -10,9 +10,9 @@ use crate::plan::step_number::StepNumber;
 
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Mentions {
-    /// In the order of the text, each once.
+    /// Each once. If `says_all`, the earlier steps of the plan are first.
     pub(super) steps: Vec<StepId>,
-    /// The ranges that are too long to be in `steps`, which has only their ends.
+    /// The ranges that would add too many steps to `steps`, which contains only their ends.
     pub(super) ranges: Vec<StepRange>,
     /// The text says "all previous steps", so steps that are later inserted before this step count, too.
     pub(super) says_all: bool,
@@ -112,7 +112,7 @@ fn before(folded: &str, start: usize, end: usize) -> Option<Before> {
     let rest = noun.strip_prefix('s');
     let is_plural = rest.is_some();
     let rest = rest.unwrap_or(noun);
-    // "the previous steps 1-3" means those.
+    // "the previous steps 1-3" means only the steps 1 to 3.
     let is_word_behind = rest.starts_with(|c: char| c.is_alphanumeric() || c == '_');
     let is_numbered = rest.trim_start_matches([' ', '-', '#']).starts_with(|c: char| c.is_ascii_digit());
     if is_word_behind || is_numbered || folded[end..].starts_with("step") || is_denied(&folded[..start]) {
@@ -124,7 +124,7 @@ fn before(folded: &str, start: usize, end: usize) -> Option<Before> {
     Some(if is_all || is_plural { Before::All } else { Before::One })
 }
 
-/// A text without the blanks and the line end at its beginning; it is not trimmed beyond an empty line.
+/// A text without the blanks and the one line end at its beginning. An empty line is not skipped.
 fn trimmed(text: &str) -> &str {
     let blank = [' ', '\t', '\r', '\u{a0}'];
     let rest = text.trim_start_matches(blank);
@@ -214,7 +214,7 @@ impl Finder<'_> {
         }
     }
 
-    /// Adds the steps between two numbers, and both of them.
+    /// Adds the steps between two numbers, and the last one. The caller has added the first one.
     fn range(&mut self, plan: &PlanId, first: &StepNumber, last: &StepNumber) {
         if *plan == self.step.plan && first < last {
             let from = self.numbers.partition_point(|it| it < first);
@@ -273,7 +273,7 @@ impl Finder<'_> {
             let at = start + line.len() - rest.len();
             let (n_known, n_ranges) = (self.steps.len(), self.ranges.len());
             let Some(end) = self.list(&self.step.plan.clone(), at, false) else { continue };
-            // With other words on the line, the numbers are not dependencies. A list may go on in the next line.
+            // If other words follow on the line where the list ends, the numbers are not dependencies.
             let more = text[end..].split('\n').next().unwrap_or_default();
             if more.contains(char::is_alphanumeric) {
                 self.ranges.truncate(n_ranges);

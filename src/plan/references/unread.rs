@@ -1,7 +1,7 @@
 //! Finds texts of a step that look like a dependency but are in a form that planwatch does not read.
 //!
 //! The forms are few on purpose. A word such as "depends on" has to be followed directly by the name of an earlier step
-//! or of a step of another plan, or a section with a similar heading has to name one.
+//! or of a step of another plan, or such a step has to be named in a section whose heading resembles `Dependencies`.
 
 use std::ops::Range;
 
@@ -15,7 +15,7 @@ pub(crate) enum Form {
     Line,
     /// A section whose heading is not `Dependencies`.
     Heading,
-    /// A line of the Dependencies section that Markdown takes for HTML.
+    /// A line of the Dependencies section that Markdown parses as HTML.
     Html,
 }
 
@@ -27,7 +27,7 @@ pub(crate) struct Unread {
     pub(crate) text: Range<usize>,
 }
 
-/// The number of findings that are reported; a file with more is probably about something else.
+/// The maximum number of findings that are reported; a file with more is probably about something else.
 const MOST: usize = 10;
 
 /// What a line begins with, and whether the number of a step may follow without the word "step".
@@ -157,12 +157,13 @@ impl Finder<'_> {
     }
 }
 
-/// Whether a Dependencies section without its comments says that there are none.
+/// Whether a Dependencies section without its comments says that there are no dependencies.
 fn begins_with_none(masked: &str) -> bool {
     means_none(masked.trim_start_matches(MARKS).trim_start(), masked)
 }
 
-/// The rest of a line that begins with one of the labels, with or without marks.
+/// The text behind one of the [`LABELS`] at the beginning of a line, and the flag of that label. Marks may precede the
+/// label.
 fn label(line: &str) -> Option<(&str, bool)> {
     let rest = line.trim_start_matches(MARKS);
     let rest = rest.strip_prefix("x] ").or_else(|| rest.strip_prefix("] ")).unwrap_or(rest);
@@ -180,7 +181,7 @@ fn label(line: &str) -> Option<(&str, bool)> {
     })
 }
 
-/// A heading without its number, its marks, and what it has in parentheses.
+/// A heading without its number and its marks, up to the first parenthesis, bracket or colon.
 fn bare(heading: &str) -> &str {
     let text = heading.trim_start_matches(|c: char| !c.is_alphabetic());
     let text = text.split(['(', '[', ':']).next().unwrap_or_default();

@@ -276,7 +276,7 @@ fn only_the_tries_of_workers_count_and_only_since_the_last_reopening() {
     check(&[tried("expired", claim), tried("interrupted", claim)], 2);
     check(&[tried("expired", "by: ann"), tried("failed", "by: ann"), tried("failed", claim)], 0);
     check(&[tried("failed", exit), tried("timed out", exit), tried("verify failed", exit)], 3);
-    // Ctrl-C.
+    // A person stopped the run with Ctrl-C.
     check(&[tried("interrupted", exit)], 0);
     check(&[tried("expired", claim), tried("reopened", "by: ann"), tried("expired", claim)], 1);
 }

@@ -26,11 +26,11 @@ pub(crate) enum NotPlaced {
     NoRoom(#[from] NoRoom),
 }
 
-/// Matches items with steps, by number where the item has one, else by title, and numbers the rest.
+/// Matches items with steps, by number if the item has one, else by title, and numbers the rest.
 ///
-/// As many steps as possible keep their number: those of a longest run that is in the list's order. A closed step
-/// that no item names stays, too. The other items get whole numbers where there is room, else numbers between two
-/// others. They do not get the numbers in `elsewhere`.
+/// As many steps as possible keep their number: those of a longest run whose numbers ascend in the list's order. A
+/// closed step that no item names stays, too. The other items get whole numbers where there is room, else numbers
+/// between two others. They do not get the numbers in `elsewhere`, which steps on other branches have.
 pub(crate) fn places(
     plan: &Plan,
     items: &[StepItem],

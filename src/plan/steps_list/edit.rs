@@ -159,7 +159,8 @@ fn reindented(block: &str, from: &str, to: &str) -> String {
     block.split_inclusive('\n').map(line).collect()
 }
 
-/// Writes name and title in the style of `model`; in the plainest form if that would be read differently.
+/// Writes name and title in the style of `model`. If the result would be read as another name or title, the plainest
+/// form is used.
 fn restyled(model: &Listed, new: &NewLine<'_>) -> String {
     let title = one_line(new.title);
     let line = &model.line;

@@ -116,7 +116,7 @@ fn dependencies_are_read_over_the_end_of_a_line() {
     check_depends("- [ ] step-3: C\n  (depends: `step-0`)", "C", &["0"]);
     check_depends("- step-3: C (depends:\n  step-0) more\n  (depends on step-1)", "C", &["0", "1"]);
     check_depends("- step-3: C (depends on\n  step-0)", "C", &["0"]);
-    // Text outside of the item's paragraph is not read, and an open parenthesis ends with its line.
+    // Text outside of the item's paragraph is not read, and an unclosed parenthesis ends at the end of its line.
     check_depends("- step-3: C\n\n  (depends: step-0)", "C", &[]);
     check_depends("- step-3: C\n  - (depends: step-0)", "C", &[]);
     check_depends("- step-3: C (depends: step-0\n  and more", "C", &["0"]);

@@ -20,8 +20,8 @@ pub trait Observer {
     /// Called once, when every later change will be seen.
     fn ready(&mut self, status: &Status) -> ControlFlow<()>;
     fn event(&mut self, event: &Event) -> ControlFlow<()>;
-    /// Called when files of a plan, or claims of other machines on its steps, change (`None`: of any plan), before the
-    /// change has settled, even if no event follows.
+    /// Called soon after files of a plan, or claims of other machines on its steps, have changed; `None` means any plan.
+    /// The change may not have settled yet, and it may cause no event.
     fn changed(&mut self, _plan: Option<&PlanId>) {}
     /// Called when polling begins (with the reason) and when it ends (`None`).
     fn polling(&mut self, why: Option<&str>);
@@ -29,7 +29,7 @@ pub trait Observer {
     fn without_socket(&mut self, _why: &Untrusted) {}
     /// Called before the lock is released, while no other process can take over.
     fn ending(&mut self) {}
-    /// Called when deleted files of the daemon in `.planwatch` have been recreated.
+    /// Called after the daemon has found its lock or its socket deleted and has tried to recreate both.
     fn mended(&mut self) {}
 }
 
@@ -103,7 +103,7 @@ pub struct Inbox {
     pub(crate) gives_way: bool,
     /// Makes claims for clients.
     pub(crate) claim_batcher: Option<ClaimBatcher>,
-    /// Lists and renews the claims at a shared remote.
+    /// Lists and renews the claims at the registry.
     pub(crate) remote: Option<RemoteShare>,
 }
 
@@ -159,7 +159,7 @@ impl Inbox {
         Self { gives_way: true, ..self }
     }
 
-    /// Also makes claims for clients, and lists and renews the claims at a shared remote. `contexts` creates the context of
+    /// Also makes claims for clients, and lists and renews the claims at the registry. `contexts` creates the context of
     /// each batch.
     #[must_use]
     pub fn claiming(self, contexts: ContextFactory) -> Self {

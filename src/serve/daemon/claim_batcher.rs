@@ -104,7 +104,7 @@ fn work(
 fn collecting_notices(context: Context, notices: &Arc<Mutex<Vec<Notice>>>) -> Context {
     let notices = Arc::clone(notices);
     let tell = move |it: Notice| {
-        // That a batch waited for the lock does not matter afterwards.
+        // Clients get the notices after the batch, when the wait for the lock is over.
         if it != Notice::WaitingForLock {
             notices.lock().unwrap_or_else(PoisonError::into_inner).push(it);
         }

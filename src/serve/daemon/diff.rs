@@ -128,8 +128,8 @@ impl Differ<'_> {
         let title = new.map(|it| it.title.as_str()).or(old.map(|it| &*it.title)).unwrap_or_default();
         let path = new.map(|it| it.path.as_str()).or(old.map(|it| &*it.path)).unwrap_or_default();
         let mut event = self.event(what, (id, None), title, path, new.and_then(|it| it.etag.as_deref()));
-        // If the log does not have the plan's change, its source is that of the last event of a step: the last step may
-        // have completed the plan.
+        // If the write log has no entry for the plan's change, the event takes the source of the last step's event: that
+        // step may have completed the plan.
         if let (Source::Files, Some(step)) = (&event.source, diff.events.last()) {
             event.source = step.source.clone();
         }
@@ -180,7 +180,7 @@ impl PlanDiff {
         self.events.iter().any(|it| it.source == Source::Files)
     }
 
-    /// Holds back a step: the new baseline keeps its old entry, or its absence.
+    /// Holds back a step: the new baseline gets the step's old entry, or no entry if the step is new.
     fn hold(&mut self, name: &str, old: Option<&BaselineStep>) {
         self.held.push(name.into());
         let Some(baseline) = &mut self.baseline else { return };

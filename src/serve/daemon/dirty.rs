@@ -13,7 +13,7 @@ pub(crate) struct Dirty {
     /// Names of directories, live or archived.
     pub(crate) plans: BTreeSet<String>,
     pub(crate) is_everything: bool,
-    /// The first and last write of planwatch, if all changes are its own.
+    /// When the first and the last write of planwatch were noticed, if all changes are its own.
     pub(crate) own: Option<(Instant, Instant)>,
 }
 

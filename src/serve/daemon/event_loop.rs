@@ -63,7 +63,7 @@ struct Daemon<'a> {
     indexing: Indexing,
     publisher: Publisher,
     subscribers: Subscribers<'a>,
-    /// Ends when the daemon does.
+    /// Its thread ends when the daemon does.
     _remote: Option<RemoteClaims>,
 }
 
@@ -181,7 +181,7 @@ impl<'a> Daemon<'a> {
         Ok(())
     }
 
-    /// Closes the index while the daemon is idle, because a user may delete its file.
+    /// Closes the index while the daemon is idle, so that it does not keep a file open that the user has deleted.
     fn close_idle_index(&mut self) {
         if self.indexing.dirty.is_empty()
             && self.cookies.waiting.is_empty()
@@ -301,7 +301,7 @@ impl<'a> Daemon<'a> {
         }
     }
 
-    /// Creates one cookie for all requests that arrived since the last one.
+    /// Creates one cookie for all requests that arrived since the last cookie.
     fn wait_for_cookie(&mut self) {
         let requests = self.cookies.take_new();
         if requests.is_empty() {

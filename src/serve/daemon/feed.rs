@@ -38,7 +38,7 @@ pub struct Feed {
 #[derive(Debug)]
 struct Ring {
     history: VecDeque<Numbered>,
-    /// The number of the last notification, or the one before the first.
+    /// The number of the last notification; if there is none yet, the number before the first.
     last: u64,
 }
 

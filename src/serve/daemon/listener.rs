@@ -26,7 +26,7 @@ const UNSENT_LIMIT: usize = 4096;
 pub(crate) struct SocketRequest {
     pub(crate) request: Request,
     pub(crate) reply: SyncSender<Answer>,
-    /// Disconnects when all replies are sent or cannot be sent.
+    /// A channel that is closed when all replies are sent or cannot be sent.
     pub(crate) is_sent: Receiver<()>,
     /// The connection of a client that requests a claim.
     pub(crate) peer: Option<UnixStream>,
@@ -36,7 +36,7 @@ pub(crate) struct SocketRequest {
 pub(crate) type Forward = Arc<dyn Fn(SocketRequest) -> bool + Send + Sync>;
 
 impl SocketRequest {
-    /// Sends the last answer, and waits a moment until it is written.
+    /// Sends the last answer, and waits at most [`CLOSE_TIMEOUT`] until it is written.
     pub(crate) fn close(self, last: Answer) {
         let Self { reply, is_sent, .. } = self;
         // The send fails if the client no longer reads, which is fine.

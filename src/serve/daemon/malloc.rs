@@ -23,8 +23,8 @@ mod glibc {
     /// The number of free bytes that may remain at the end of the arena.
     const KEPT: c_int = 4 << 20;
 
-    /// Larger blocks get a mapping of their own, which is unmapped when freed. Setting this also keeps glibc from
-    /// raising both limits with each large freed block.
+    /// Larger blocks get a mapping of their own, which is unmapped when freed. Setting this limit also stops glibc from
+    /// raising it and the trim threshold whenever a large block is freed.
     const LARGE: c_int = 1 << 20;
 
     #[expect(unsafe_code, reason = "rustix and std have no function for it")]

@@ -27,7 +27,8 @@ pub(crate) struct Publisher {
 /// A plan that may have changes to publish.
 #[derive(Debug, Default)]
 pub(crate) struct PendingPlan {
-    /// When a writer was first found to hold the lock; it may still log the change as its own.
+    /// When a writer was first found to hold the lock of the plans directory. It may still add the change to the write
+    /// log.
     writer: Option<Instant>,
     /// The time of the last and of the first unhandled event; `None` once they are handled.
     unhandled: Option<(Instant, Instant)>,
@@ -161,7 +162,8 @@ impl Publisher {
     }
 }
 
-/// The log entries of a plan, up to the content that was read. Later entries belong to the next round.
+/// The log entries of a plan whose changes have been read: for each file, the entries up to the last one that left the
+/// content that was read, or all entries if none did. Later entries belong to the next round.
 fn covered_writes<'a>(
     own: &'a [OwnWrite],
     id: &PlanId,
@@ -185,8 +187,8 @@ fn etag_of<'a>(plan: Option<&'a Plan>, path: &Path) -> Option<&'a str> {
 mod tests {
     use super::*;
 
-    /// `wrote` lists the writes of a step by what each left, `-` for nothing. `expected` is the number of entries
-    /// covered by `read`.
+    /// `wrote` lists what each write of a step left in the file; `-` means that the file was removed. `read` is what was
+    /// read from the file. `expected` is the number of entries that it covers.
     #[track_caller]
     fn check(wrote: &str, read: Option<&'static str>, expected: usize) {
         let write = |(unit, left): (usize, &str)| OwnWrite {

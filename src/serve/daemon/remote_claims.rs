@@ -1,8 +1,9 @@
 //! What the daemon does for claims across machines: it lists them, renews those of this clone, and reports changes that
 //! other machines made.
 //!
-//! A thread of its own contacts the remote, so that a silent remote delays nothing. It settles nothing and writes no plan
-//! file. Without `[sync]` in the configuration there is no thread.
+//! A thread of its own contacts the registry, so that a registry that does not answer delays nothing else. The thread
+//! does not finish interrupted changes of claims and writes no plan file. Without `[sync]` in the configuration there is
+//! no thread.
 
 use std::fmt;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
@@ -101,7 +102,7 @@ impl RemoteShare {
     }
 }
 
-/// Twice the interval, so that a remote in trouble gets fewer requests.
+/// Twice the interval, within limits, so that a registry that fails gets fewer requests.
 fn after_failure(interval: Duration) -> Duration {
     (interval * 2).clamp(REMOTE_INTERVAL, REMOTE_LIMIT)
 }

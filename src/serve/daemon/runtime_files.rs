@@ -14,7 +14,7 @@ use crate::serve::daemon::times::{DELETION_LIMIT, DELETION_PAUSE};
 use crate::serve::ipc::socket_path::{self, SocketDirs};
 
 pub(crate) struct RuntimeFiles {
-    /// `None` if planwatch may not keep files in `.planwatch`.
+    /// `None` if planwatch may not keep files in `.planwatch`, or while that directory is deleted.
     held: Option<OwnedFiles>,
     socket_dirs: SocketDirs,
     /// Forwards the requests from the socket.
@@ -50,7 +50,7 @@ impl RuntimeFiles {
         Ok(Self { held: take(plans)?, socket_dirs, forward, restore_at: None, deletion: None })
     }
 
-    /// Whether planwatch may keep files in `.planwatch`.
+    /// Whether the daemon has its files in `.planwatch`.
     pub(crate) fn are_held(&self) -> bool {
         self.held.is_some()
     }
@@ -134,7 +134,7 @@ impl RuntimeFiles {
     }
 }
 
-/// Takes the lock; `None` if planwatch may not keep files here.
+/// Takes the lock; `None` if planwatch may not keep files here, or if `.planwatch` is deleted and must not be recreated.
 fn take(plans: &PlansDir) -> Result<Option<OwnedFiles>, Exit> {
     if plans.made_runtime_dir().is_none() {
         return Ok(None);

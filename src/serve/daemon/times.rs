@@ -58,11 +58,11 @@ pub(crate) const TRIM_DELAY: Duration = Duration::from_secs(1);
 
 // Other machines.
 
-/// The interval at which the claims at a shared remote are listed and renewed.
+/// The interval at which the claims at the registry are listed and renewed.
 pub(crate) const REMOTE_INTERVAL: Duration = Duration::from_secs(30);
 
 /// The delay of a listing that a notification of the registry causes. A claim elsewhere is seen within a second.
 pub(crate) const REMOTE_PAUSE: Duration = Duration::from_millis(200);
 
-/// The longest interval while the remote does not answer, or asks for fewer requests.
+/// The longest interval, before jitter, while requests to the registry fail.
 pub(crate) const REMOTE_LIMIT: Duration = Duration::from_secs(10 * 60);

@@ -1,8 +1,8 @@
 //! Limits the number of connections, so that slow clients cannot exclude others.
 //!
-//! At the limit one connection is closed: one that never sent a complete head, otherwise one that was answered or is
-//! sending a body; of several, the one that has been in that state for longest. A connection whose request is being
-//! worked on is never closed, and neither is an event stream.
+//! At the limit, a new connection causes another one to be closed. Connections that never sent a complete head are
+//! closed first, then those that were answered or are sending a body; of several, the one that has been in that state
+//! for longest. A connection whose request is being worked on is never closed, and neither is an event stream.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;

@@ -61,7 +61,7 @@ pub(super) async fn conditional(request: Request, next: Next) -> Response {
     Response::from_parts(parts, Body::empty())
 }
 
-/// The etags of `If-None-Match`, quoted, compared as weak ones; invalid ones are ignored.
+/// The etags of `If-None-Match`, with their quotes and without `W/`, because this header is compared weakly.
 fn known(headers: &HeaderMap) -> Vec<String> {
     let texts = headers.get_all(IF_NONE_MATCH).iter().filter_map(|it| it.to_str().ok());
     let etags = texts.flat_map(|it| it.split(',')).map(|it| it.trim().trim_start_matches("W/").to_owned());

@@ -1,7 +1,7 @@
 //! `GET /api/events`: changes as server-sent events, resumable from the last one received.
 //!
-//! A slow viewer is not waited for: if it misses events it gets a `reset` and must read everything again. Nothing
-//! wakes without followers.
+//! A slow viewer is not waited for: if it misses events it gets a `reset` and must read everything again. Without
+//! viewers no task runs.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -30,7 +30,7 @@ const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 /// The interval of keep-alive messages, which detect closed connections.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
-/// The number of unsent events for a slow viewer, beyond the feed's history.
+/// How many unsent events are queued for a slow viewer, in addition to the feed's history.
 const WAITING: usize = 64;
 
 pub(super) fn router() -> Router<App> {

@@ -13,7 +13,8 @@ use serde::de::DeserializeOwned;
 use crate::plan::id::{PlanId, read_number};
 use crate::serve::http::problem::Problem;
 
-/// A plan by its name, as the engine's requests refer to it: exactly this plan, and never a path, a number or a pattern.
+/// Returns the reference by which the engine's requests name a plan. It means exactly the plan of this name, and is never
+/// read as a path, a number or a pattern.
 pub(in crate::serve) fn plan_named(name: &str) -> Result<String, Problem> {
     if PlanId::is_plan_name(name) { Ok(format!("{name}/")) } else { Err(no_such("plan", name)) }
 }
@@ -23,7 +24,8 @@ pub(super) fn plan_of(named: Option<String>) -> Result<Option<String>, Problem> 
     named.map(|it| plan_named(&it)).transpose()
 }
 
-/// A step by its whole id, `<plan>:<number>`, as the engine's requests refer to it, even if a plan has the same name.
+/// Returns the reference by which the engine's requests name a step, from the step's whole id, `<plan>:<number>`. It means
+/// the step even if a plan has the id as its name.
 pub(in crate::serve) fn step_named(name: &str) -> Result<String, Problem> {
     let read = name.rsplit_once(':').and_then(|(plan, number)| {
         let number = read_number(number).filter(|_| PlanId::is_plan_name(plan))?;
@@ -37,7 +39,8 @@ fn no_such(what: &str, name: &str) -> Problem {
     Problem::new(StatusCode::NOT_FOUND, "not-found", format!("there is no {what} `{name}`"))
 }
 
-/// The plan of a path as [`plan_named`] reads it, or the step of a path below `/api/steps` as [`step_named`] does.
+/// The reference of the plan that the URL's path names ([`plan_named`]); if the path is below `/api/steps`, that of the
+/// step ([`step_named`]).
 #[derive(Debug, Clone)]
 pub(super) struct Named(pub(super) String);
 

@@ -1,8 +1,8 @@
 //! Authorization: decided on the head of a request, before its body is read.
 //!
-//! A page in the user's browser can send requests to this address: under a host name of its own that resolves to it
-//! (DNS rebinding), from a form or an image (no preflight), or with the password that the browser stores. So the host
-//! name, the origin and the token are checked on every route, also on `GET` routes: `next-step` claims a step.
+//! A page in the user's browser can send requests to this address: under the page's own host name, if that resolves to
+//! this address (DNS rebinding), from a form or an image (no preflight), or with the password that the browser stores. So
+//! the host name, the origin and the token are checked on every route, also on `GET` routes: `next-step` claims a step.
 
 use std::borrow::Cow;
 use std::net::{IpAddr, SocketAddr};
@@ -33,7 +33,7 @@ pub(super) async fn guard(State(app): State<App>, request: Request, next: Next) 
     }
 }
 
-/// Checks the host and the origin, as on every route, and that no name in the path leads elsewhere.
+/// Checks the host, the origin and the names in the path, for the pages. [`guard`] checks them for the other routes.
 pub(in crate::serve) fn check_address(app: &App, request: &Request) -> Result<(), Problem> {
     let local = request.extensions().get::<Arc<Connection>>().map_or(app.address, |it| it.local);
     let host = host(request, local)?;
@@ -214,8 +214,8 @@ pub(in crate::serve) fn decoded(text: &str) -> Option<Cow<'_, str>> {
     String::from_utf8(bytes).ok().map(Cow::Owned)
 }
 
-/// Checks that a body is JSON, which no form and no image can send, and not too large. Routes that take a body refuse
-/// an empty one.
+/// Checks that a body has the media type of JSON, which no form and no image can send, and that its declared length is not
+/// too large. Routes that take a body refuse an empty one.
 fn body(request: &Request) -> Result<(), Problem> {
     let has_body = !request.body().is_end_stream();
     let media_type = request.headers().get(CONTENT_TYPE).and_then(|it| it.to_str().ok()).unwrap_or_default();

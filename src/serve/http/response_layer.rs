@@ -54,7 +54,7 @@ fn in_form(mut response: Response, path: &str) -> Response {
     answer
 }
 
-/// What an answer allows the browser. An answer without it allows nothing.
+/// What an answer allows the browser to do. An answer without a policy allows nothing.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::serve) struct Policy {
     /// The `Content-Security-Policy`.

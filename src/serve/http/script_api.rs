@@ -1,5 +1,5 @@
-//! The routes that plain curl-and-jq scripts know, in exactly their shapes: arrays without pages, canonical status
-//! words.
+//! The routes for existing scripts that use curl and jq, with exactly the shapes that these scripts expect: arrays
+//! without pages, canonical status words.
 
 mod plans;
 mod steps;

@@ -289,7 +289,8 @@ mod tests {
 
     use super::*;
 
-    /// How long a connection stays open after sending this much; idle time counts separately.
+    /// Returns how long a connection stays open after the client has sent this text. The runtime's clock is paused, so
+    /// the test does not wait.
     fn kept(sent: &str) -> Duration {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
         runtime.unwrap().block_on(async {

@@ -84,7 +84,7 @@ impl App {
             work(&context).map_err(|it| it.into().with_kept(&context.kept))
         };
         let done = tokio::task::spawn_blocking(answer).await;
-        // It panicked: the process's own message says where.
+        // The operation panicked. The panic message on stderr says where.
         done.unwrap_or_else(|_| Err(Problem::internal()))
     }
 }

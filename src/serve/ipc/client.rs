@@ -21,7 +21,7 @@ use crate::serve::ipc::event::{Event, Notification};
 use crate::serve::ipc::protocol::{self, Answer, Opener, Request, Status};
 use crate::serve::ipc::socket_path::{self, SocketDirs};
 
-/// How long a command waits for an answer. Then it reads the files itself.
+/// How long a command waits for an answer before it continues without the daemon.
 const TIMEOUT: Duration = Duration::from_secs(1);
 
 /// How long a daemon may take to end after a stop request.
@@ -48,9 +48,9 @@ pub enum End {
 #[derive(Debug)]
 pub enum Holder {
     None,
-    /// It accepts connections but does not answer: it was stopped (`SIGSTOP`) or hangs.
+    /// The socket exists, but the daemon does not answer: it was stopped (`SIGSTOP`) or hangs.
     Silent {
-        /// `None` where the system cannot say.
+        /// `None` if the system does not report it.
         pid: Option<u32>,
     },
     Answering(Client, Status),
@@ -158,7 +158,7 @@ impl Client {
         is_ours.then_some(Self { stream, answers }).ok_or_else(|| io::ErrorKind::PermissionDenied.into())
     }
 
-    /// Whether the other end has closed the connection; a silent one has not.
+    /// Whether the other end has closed the connection. A silent daemon has not closed it.
     fn is_closed(&mut self) -> bool {
         let waits =
             |error: io::Error| matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut);
@@ -190,9 +190,9 @@ impl Client {
         }
     }
 
-    /// Stops the daemon and returns its last status once it has ended; `None` if it does not end.
+    /// Stops the daemon and returns its last status once it has ended; `None` if it does not answer or end in time.
     ///
-    /// A process that gives way continues with its main job, so this does not wait for its end.
+    /// A process that watches only as a side job continues with its main job, so this does not wait for its end.
     pub fn stop(mut self) -> Option<Status> {
         let status = self.status_after(Request::Stop)?;
         if status.gives_way {
@@ -218,7 +218,7 @@ impl Client {
         })
     }
 
-    /// Like [`Self::follow`], with the early notices of changing plans.
+    /// Like [`Self::follow`], and also passes on notices of plans that are still changing.
     pub fn follow_changes(
         self,
         ready: &mut dyn FnMut(&Status) -> ControlFlow<()>,

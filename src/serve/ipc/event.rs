@@ -33,7 +33,7 @@ pub enum What {
     ClaimedElsewhere,
     /// Another machine has released the step, or its claim has lapsed.
     ReleasedElsewhere,
-    /// Another machine has ended its work on the step; the result is not merged here.
+    /// Another machine has ended its work on the step; the result is not yet merged here.
     EndedElsewhere {
         new: String,
     },
@@ -127,7 +127,7 @@ impl Event {
 pub enum Notification {
     /// A change that has settled, as `watch` prints it.
     Event(Arc<Event>),
-    /// This plan is changing; sent before the change has settled. `None`: any plan may be.
+    /// This plan is changing; sent before the change has settled. `None`: any plan may be changing.
     Changed { plan: Option<PlanId> },
 }
 
@@ -140,7 +140,7 @@ impl Notification {
         }
     }
 
-    /// The JSON object; of an event, the one that `watch --json` prints.
+    /// The JSON object. For an event, it is the one that `watch --json` prints.
     pub fn to_json(&self) -> Value {
         match self {
             Self::Event(event) => event.to_json(),

@@ -1,4 +1,5 @@
-//! The protocol of the daemon's socket: one JSON object per line, a request and its answer or a stream of events.
+//! The protocol of the daemon's socket. Each message is a JSON object on a line of its own. The client sends a request, and
+//! the daemon sends the answer or a stream of events.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 
@@ -8,10 +9,10 @@ use serde_json::Value;
 use crate::api::daemon::{ClaimedStep, DaemonStatus, DelegatedClaim, Dependents};
 use crate::index::{Generation, Key};
 
-/// Raised when an older peer would misunderstand a message.
+/// The version of the protocol. It is increased when an older release would misunderstand a message.
 pub(crate) const VERSION: u32 = 1;
 
-/// No valid message is longer.
+/// The most bytes of a message. A longer one is an error.
 const LINE_LIMIT: u64 = 4 << 20;
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -23,16 +24,17 @@ pub(crate) enum Request {
     Next,
     /// An answer of `next` to cache in memory; there is no reply.
     CacheNext(String),
-    /// Asks what relates to the plan with this id, including every change that was finished before this request.
+    /// Asks for the directories that an answer about the plan with this id depends on. The reply includes every change that
+    /// was finished before this request.
     Around(String),
     /// Claims the most urgent step for the client.
     Claim(DelegatedClaim),
     Status,
-    /// Asks for a one-time code, with which a browser signs in to the pages.
+    /// Asks for a one-time code that a browser uses to sign in to the pages.
     Browser(Opener),
     /// Subscribes to events; the first answer is the status.
     Events,
-    /// Like [`Request::Events`], with early notices of changing plans.
+    /// Like [`Request::Events`], and also subscribes to notices of plans that are still changing.
     Changes,
     /// Stops the daemon; the answer is the status, and the stream ends when the daemon does.
     Stop,
@@ -55,7 +57,8 @@ pub(crate) struct RequestEnvelope {
     pub(crate) request: Request,
 }
 
-/// Directories, each as whether it is archived and its name; see `api::daemon::Dependents`.
+/// Lists of plan directories. Each directory is a pair: whether it is archived, and its name. See
+/// `api::daemon::Dependents`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct DependentsMessage {
     pub(crate) spellings: Vec<(bool, String)>,
@@ -102,7 +105,7 @@ impl From<Status> for DaemonStatus {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "answer", rename_all = "snake_case")]
 pub(crate) enum Answer {
-    /// The current commit of the index; `None` if unknown.
+    /// `generation` is the current commit of the index; `None` if unknown.
     Sync {
         fresh: bool,
         generation: Option<String>,
@@ -110,7 +113,8 @@ pub(crate) enum Answer {
         #[serde(default)]
         is_complete: bool,
     },
-    /// The current commit of the index, `None` if unknown, and the cached answer of `next`.
+    /// `generation` is the current commit of the index; `None` if unknown. `cached` is the cached answer of `next`, if there
+    /// is one.
     Next {
         generation: Option<String>,
         cached: Option<String>,
@@ -152,7 +156,7 @@ struct Envelope {
 }
 
 impl Answer {
-    /// The current commit of the index, as the answer to [`Request::Sync`].
+    /// The current commit of the index in an answer to [`Request::Sync`].
     pub(crate) fn commit(self) -> Option<Generation> {
         match self {
             Self::Sync { fresh: true, generation, .. } => generation?.parse().ok(),
@@ -166,7 +170,7 @@ impl Answer {
         self.commit().filter(|_| is_complete)
     }
 
-    /// Like [`Self::commit`], with the cached answer of `next`, as the answer to [`Request::Next`].
+    /// The current commit of the index and the cached answer of `next`, in an answer to [`Request::Next`].
     pub(crate) fn commit_and_next(self) -> (Option<Generation>, Option<String>) {
         match self {
             Self::Next { generation, cached } => (generation.and_then(|it| it.parse().ok()), cached),
@@ -174,7 +178,7 @@ impl Answer {
         }
     }
 
-    /// The answer to [`Request::Around`].
+    /// The directories in an answer to [`Request::Around`].
     pub(crate) fn dependents(self) -> Option<Dependents> {
         match self {
             Self::Around { around } => around.map(Dependents::from),

@@ -43,7 +43,7 @@ impl Untrusted {
     }
 }
 
-/// Returns the socket's path: in the plans directory's own state, or in a socket directory if that path is too long.
+/// Returns the socket's path: in the state directory, or in one of the directories for sockets if that path is too long.
 pub(crate) fn socket(state: &Path, socket_dirs: &SocketDirs) -> PathBuf {
     let own = state.join("daemon.sock");
     let fits = |path: &Path| path.as_os_str().len() <= LONGEST;
@@ -105,7 +105,7 @@ pub(crate) fn has_gone(stream: &UnixStream) -> bool {
     rustix::net::recv(stream, &mut [0_u8; 1], flags).is_ok_and(|(_, len)| len == 0)
 }
 
-/// Returns the process at the other end, where the system can say.
+/// Returns the id of the process at the other end, if the system reports it.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 pub(crate) fn peer(stream: impl AsFd) -> Option<u32> {
     let peer = rustix::net::sockopt::socket_peercred(stream).ok()?;
@@ -117,7 +117,7 @@ pub(crate) fn peer(_stream: impl AsFd) -> Option<u32> {
     None
 }
 
-/// Elsewhere the socket's file mode excludes other users.
+/// On other systems, the file mode of the socket (0600) excludes other users.
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
 pub(crate) fn is_same_user(_stream: impl AsFd) -> bool {
     true
@@ -163,7 +163,7 @@ mod tests {
             std::fs::set_permissions(&dir, PermissionsExt::from_mode(mode)).unwrap();
             is_refused(&socket, "has permissions for other users");
         }
-        // `check` does not examine planwatch's own state directory: its stamp shows that it is trusted.
+        // `check` does not examine the state directory itself: its stamp file proves that planwatch created it.
         assert_eq!(check(&socket, &dir).err(), None);
         symlink(&dir, place.path().join("link")).unwrap();
         is_refused(&place.path().join("link/it.sock"), "is a symbolic link");

@@ -1,8 +1,8 @@
 //! Code actions: fixing one problem, and the moves of a step.
 //!
-//! An action is a workspace edit of the open text, made by a dry run of the operation that a command would
-//! run. If the step has a claim and the text is saved, the action is a command, because a change of a claim needs
-//! the lock and the claim's record. New files are always made by a command, because an editor would make an empty
+//! An action is a workspace edit of the open text, made by a dry run of the operation that a command would run. If the
+//! step has a claim and the text is saved, the action is a command, because a change of a claim needs the lock of the
+//! plans directory and the claim's record. New files are always made by a command, because an editor would make an empty
 //! file first, which is a step that others could claim.
 
 use std::ops::Range;
@@ -81,7 +81,7 @@ pub(super) fn actions(
     Ok(found.into())
 }
 
-/// What a step's text allows.
+/// The moves that a step's text allows.
 struct Possible {
     verbs: Vec<Verb>,
     has_claim: bool,
@@ -186,7 +186,7 @@ impl ActionContext<'_> {
         }
     }
 
-    /// On the line that a carriage return alone ends: makes all lines end alike.
+    /// On the first line that ends with a carriage return alone, offers to make all line ends equal.
     fn convert_line_ends(&self, chosen: &Range<usize>) -> Option<Value> {
         let text = &self.document.text;
         let line = self.document.line_of(lone_return(text)?);
@@ -282,7 +282,7 @@ impl ActionContext<'_> {
         found
     }
 
-    /// On a `plan.md` without a Steps list: inserts one.
+    /// In a `plan.md` without a Steps list, offers to insert one.
     fn insert_list(&self) -> Option<Value> {
         let plan = self.file.key.as_ref().filter(|_| self.file.role == Role::Plan)?.name.clone();
         let request = StepsListRequest { plan, mode: Mode::DryRun };
@@ -292,7 +292,7 @@ impl ActionContext<'_> {
         (!is_empty).then(|| self.edit_action("Insert Steps list", REWRITE, &edit))
     }
 
-    /// On a task of a step: turns it into a step.
+    /// On a line with a task, offers to turn the task into a step.
     fn split_task(&self, chosen: &Range<usize>) -> Option<Value> {
         let line = self.document.line_of(chosen.start);
         let said = self.document.text[self.document.line(line)].trim_start();

@@ -1,7 +1,7 @@
 //! Finds what a position in a text is part of: a key, a value, an item of a list, a dependency in the body.
 //!
-//! Works on lines, not on parsed YAML, because a text is broken most of the time while it is typed. The
-//! answers do not disappear when a key makes the YAML invalid.
+//! Works on lines, not on parsed YAML, because a text is often invalid YAML while it is typed. So the answers do not
+//! disappear when a keystroke makes the YAML invalid.
 
 use std::ops::Range;
 
@@ -222,7 +222,7 @@ fn heading_above(text: &str, line: usize) -> Option<&str> {
 mod tests {
     use super::*;
 
-    /// The item at the mark `|` of a text, in short: `key status`, `value depends[2]`.
+    /// The item at the mark `|` of a text, in short: `key <status>`, `value depends Flow <2>`.
     fn said(text: &str) -> String {
         let at = text.find('|').expect("a mark");
         let text = text.replacen('|', "", 1);

@@ -1,7 +1,7 @@
 //! A summary of all plans in a directory, for completion, symbols and diagnostics of files that are not open.
 //!
-//! Whole plans would take too much memory in a process that runs as long as the editor, so only names,
-//! titles, statuses and problems of each plan are kept.
+//! Whole plans would take too much memory in a process that runs as long as the editor. So the catalog holds only parts
+//! of each plan, mainly names, titles, statuses, dependencies and problems.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};

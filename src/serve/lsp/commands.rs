@@ -1,7 +1,7 @@
 //! `workspace/executeCommand`: changes of files, by the same operations as on the command line.
 //!
 //! Commands work on the files, so a command on a file with unsaved text is refused. Each runs in a thread of its own,
-//! because it may wait for a lock.
+//! because it may have to wait for the lock of the plans directory.
 
 use lsp_server::{ErrorCode, RequestId};
 use serde_json::Value;

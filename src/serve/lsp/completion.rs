@@ -110,7 +110,8 @@ fn list(
     typed: &str,
     mut items: Vec<Item>,
 ) -> Value {
-    // Items that are found by their titles are marked as incomplete, so that the client asks again as the word grows.
+    // A list with items that are found by their titles is marked as incomplete, so that the client asks again as the word
+    // grows.
     let is_incomplete = items.len() > MOST || items.iter().any(|it| !it.also.is_empty());
     let wanted = typed.to_lowercase();
     if items.len() > MOST {
@@ -258,8 +259,8 @@ fn words_of<S: Status>(config: &Config) -> Vec<Item> {
     canonical.chain(own).collect()
 }
 
-/// Steps of the file's own plan: earlier ones from the nearest on, then later ones. After them the steps of another
-/// plan that the typed word names, else other plans. `before` is put before numbers.
+/// Steps of the file's own plan: earlier ones, the nearest first, then later ones. After them come the steps of another
+/// plan if the typed word names one, else other plans. `before` is put before numbers.
 fn steps(tree: &mut Tree, file: &PlanFile, typed: &str, before: &str) -> Vec<Item> {
     let Some(key) = file.key.clone() else { return Vec::new() };
     let own = file.step();

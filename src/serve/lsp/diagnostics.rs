@@ -100,7 +100,7 @@ impl<'a> Extents<'a> {
         }
         let value = self.values.get(&start).copied();
         if let Some(end) = value.filter(|it| *it > start && *it <= text.len()) {
-            // A mark over several lines is not more helpful than one line.
+            // Of a value with several lines, only the first line is marked.
             return start..end.min(line_end.max(start));
         }
         let is_end = |c: char| c.is_whitespace() || matches!(c, ',' | ']' | '}' | ')');
@@ -250,14 +250,15 @@ fn spelled_alike(plans: &Plans, plan: &Plan) -> Vec<Related> {
     plans.iter().filter(is_like).take(MOST_SHOWN).map(here).collect()
 }
 
-/// The most steps that are followed from one step to another, and the most places that are shown.
+/// The most steps that the search for a cycle visits, and the most places that are shown.
 const MOST_FOLLOWED: usize = 1_000;
 const MOST_SHOWN: usize = 6;
 
 /// The steps on the shortest path on which a step waits for itself, each with the dependency that leads on, and where
 /// that is written.
 fn partners<'a>(plans: &'a Plans, step: &'a Step) -> Vec<(&'a Step, &'a StepId, Place)> {
-    // Each step that is found, with the place of the step before it in this list and of the dependency there.
+    // Each found step, with the index in this list of the step that waits for it, and the index of the dependency in that
+    // step's `depends`.
     let mut found: Vec<(&Step, usize, usize)> = vec![(step, 0, 0)];
     let mut seen = HashSet::new();
     let mut at = 0;

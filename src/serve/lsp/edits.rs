@@ -1,7 +1,7 @@
 //! The changes of a dry run as a workspace edit: the bytes that a command would write, as edits of the open texts.
 //!
-//! Each file gets the smallest edits that make the new text, never one that replaces all of it: cursor, folds and the
-//! steps of undo would be lost.
+//! Each file gets small edits, never one that replaces the whole text: the editor would lose the cursor, the folds and the
+//! steps of undo.
 
 use std::path::Path;
 

@@ -52,7 +52,7 @@ pub(super) fn read(from: &mut impl BufRead) -> io::Result<Option<Frame>> {
         return Ok(Some(broken(Value::Null, ErrorCodeOf::Json, "the message is longer than 64 MiB")));
     }
     let mut body = Vec::new();
-    // The buffer grows with the received bytes, not with the header's length.
+    // The buffer grows with the received bytes, not with the length that the header states.
     from.by_ref().take(length).read_to_end(&mut body)?;
     if (body.len() as u64) < length {
         return Ok(None);

@@ -8,7 +8,9 @@
 //! - `documents`, `positions`, `uri`: the open texts, and positions in them
 //! - `tree`, `catalog`: the plans with the open texts in place of their files
 //! - `anatomy`, `references`: the parts of a text, and its references
-//! - the rest is one module for each capability
+//! - `protocol`, `client`: the parameters of messages, and what the client supports
+//! - `edits`, `keys`: the changes of a dry run as edits, and the meanings of the keys
+//! - the rest: one module for each capability, and `capabilities`, which announces them to the client
 
 mod actions;
 mod anatomy;

@@ -11,7 +11,7 @@ use crate::text::line_index::Place;
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum Encoding {
     Utf8,
-    /// The only one that every client knows.
+    /// The only encoding that every client supports.
     #[default]
     Utf16,
     Utf32,

@@ -40,7 +40,7 @@ impl Failed {
 
 impl From<Error> for Failed {
     fn from(error: Error) -> Self {
-        // A client shows the message alone, so the hint belongs to it.
+        // A client shows only the message, so the message contains the hint.
         let hint = error.hint().filter(|it| !it.is_empty());
         let message = hint.as_ref().map_or_else(|| error.to_string(), |hint| format!("{error}; {hint}"));
         Self::refused(error.code(), message, hint.unwrap_or_default())

@@ -1,8 +1,8 @@
-//! Sends diagnostics to the client: pushed when they change, or pulled.
+//! Sends diagnostics to the client: when they change (push), or when the client requests them (pull).
 //!
-//! Nothing is pushed to a client that pulls, because it would show every problem twice. It gets the diagnostics of
-//! files that are not open when it requests those of the whole workspace. To other clients they are pushed, for at most
-//! 1,000 files.
+//! Nothing is pushed to a client that pulls, because it would show every problem twice. Such a client gets the
+//! diagnostics of files that are not open when it requests those of the whole workspace. To other clients they are
+//! pushed, for at most 1,000 files.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};

@@ -1,8 +1,8 @@
 //! The main loop: handles messages in order, applies file changes between them, and shuts down.
 //!
 //! One thread does everything but reading, writing, loading all plans, and the commands that change files. It handles
-//! events in their order; diagnostics are sent when no event waits, so fast typing triggers one check, not
-//! one per key.
+//! events in their order. Diagnostics are sent when no event waits, or after a limited number of events, so fast typing
+//! triggers one check, not one per key.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::io::{Read, Write};
@@ -274,7 +274,8 @@ impl Server {
                 event.removed.iter().filter_map(path).for_each(|it| self.remove_folder(&it));
                 event.added.iter().filter_map(path).for_each(|it| self.add_folder(&it));
             }
-            // The server's own watcher sees more than clients report.
+            // Others are ignored, also `workspace/didChangeWatchedFiles`: the server's own watcher reports more than clients
+            // do.
             _ => {}
         }
         Ok(())
@@ -338,7 +339,7 @@ impl Server {
         // Called earlier, this would make the first load 1.4 times slower.
         malloc::give_back();
         let Some(tree) = self.trees.iter_mut().find(|it| it.root == root) else { return };
-        // If the plans cannot be loaded, only requests about open ones are answered.
+        // If the plans cannot be loaded, the catalog is empty, and the server knows only the plans of open documents.
         tree.loaded(catalog.unwrap_or_default());
         self.watchers.extend(watcher.map(|it| (root.to_path_buf(), it)));
         let (early, later) = std::mem::take(&mut self.early).into_iter().partition(|it| it.0 == root);
@@ -366,7 +367,7 @@ impl Server {
                 WatchEvent::Plan(name) => self.note_plan(&root, name),
                 WatchEvent::Everything => self.note_change(&root, |it| it.is_everything = true),
                 WatchEvent::Gone => {
-                    // The next directory at this path is watched again.
+                    // Without this watcher, the next load watches the directory at this path again.
                     self.watchers.remove(&root);
                     self.note_change(&root, |it| it.is_everything = true);
                 }
@@ -387,7 +388,7 @@ impl Server {
         changes.since.get_or_insert_with(Instant::now);
     }
 
-    /// How long to wait for the changes that are due next; none if there are none, or if they wait for a catalog.
+    /// The time until the next changes are due; none if there are no changes, or if they wait for a catalog.
     fn next_change(&self) -> Option<Duration> {
         let due = self.changes.iter().filter(|(root, _)| !self.loading.contains(*root));
         due.filter_map(|(_, it)| Some(SETTLE.saturating_sub(it.since?.elapsed()))).min()

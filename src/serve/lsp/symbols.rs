@@ -1,4 +1,4 @@
-//! The parts of a text, and the plans and steps of a workspace by their titles.
+//! Document symbols and folding ranges, which are the parts of a text, and workspace symbols, which are plans and steps.
 
 use std::collections::HashMap;
 use std::ops::Range;

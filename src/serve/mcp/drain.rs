@@ -52,7 +52,7 @@ impl Open {
     fn came(&self, message: &RxJsonRpcMessage<RoleServer>) {
         let mut ids = self.ids();
         match message {
-            // A subscription is answered when it ends.
+            // A subscription is answered only when it ends, so its answer is not waited for.
             JsonRpcMessage::Request(it)
                 if matches!(it.request, ClientRequest::SubscriptionsListenRequest(_)) => {}
             JsonRpcMessage::Request(it) => drop(ids.asked.insert(it.id.clone())),

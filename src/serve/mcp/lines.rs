@@ -64,7 +64,7 @@ impl<R: AsyncRead + Unpin + Send, W: AsyncWrite + Unpin + Send + 'static> Lines<
         }
     }
 
-    /// Reads up to the end of a line, which is then in `line`; false: it was too long.
+    /// Reads a line into `line`. Returns false if it was too long.
     async fn read_line(&mut self) -> io::Result<bool> {
         loop {
             let available = self.from.fill_buf().await?;

@@ -1,4 +1,4 @@
-//! Plans and steps as agents name them: by id, or a plan by its title.
+//! Finds plans and steps as agents name them: by id or by title.
 
 use crate::api::error::Error;
 use crate::ops::list::{self, ListReport, ListRequest};
@@ -11,7 +11,7 @@ use crate::serve::mcp::tool::Call;
 /// The most titles that a refusal names.
 const MOST_NAMED: usize = 8;
 
-/// The most hits that are searched for a title.
+/// The most hits of a search whose titles are compared.
 const MOST_SEARCHED: usize = 100;
 
 /// Runs an action on a plan, which is found by its id, or else as in [`by_title`].
@@ -41,7 +41,7 @@ pub(super) fn plan<T>(
     }
 }
 
-/// A plan with its steps; `otherwise` handles a name that is not a plan's.
+/// A plan with its steps. `otherwise` is the hint of the refusal if the name is not a plan's.
 pub(super) fn shown(call: &Call, typed: &str, full: bool, otherwise: &str) -> Result<ShownPlan, Refusal> {
     let request = |id: &str| ShowRequest { id: id.to_owned(), full, graph: None };
     match plan(call, typed, |id| show::show(&call.context, &request(id)))? {

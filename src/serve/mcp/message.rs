@@ -37,7 +37,7 @@ impl Unread {
         Self { id: Value::Null, code: INVALID_REQUEST, why, is_notification: false }
     }
 
-    /// The error of JSON-RPC; its id is null if the message has none.
+    /// The JSON-RPC error. Its id is null if the message has no usable id.
     pub(super) fn answer(&self) -> Value {
         json!({"jsonrpc": "2.0", "id": self.id, "error": {"code": self.code, "message": self.why}})
     }

@@ -75,7 +75,7 @@ pub struct Options {
     pub is_read_only: bool,
 }
 
-/// The server; cheap to clone, because each connection over HTTP has its own.
+/// The server. Clones share its state; each request over HTTP uses a clone.
 #[derive(Clone)]
 pub struct Planwatch {
     inner: Arc<Inner>,
@@ -85,7 +85,7 @@ struct Inner {
     contexts: ContextFactory,
     /// As `contexts`, but makes the plans directory if there is none.
     to_make: Option<ContextFactory>,
-    /// As `contexts`, but empty if there is no plans directory.
+    /// As `contexts`, but finds no plans if there is no plans directory.
     to_look: Option<ContextFactory>,
     tools: Vec<Arc<Tool>>,
     instructions: &'static str,
@@ -140,14 +140,14 @@ impl Planwatch {
         self.changed(|it| it.to_look = Some(to_look))
     }
 
-    /// With live updates from this process's own watcher.
+    /// Adds live updates from this process's own watcher.
     #[must_use]
     pub fn with_feed(self, feed: Feed) -> Self {
         self.changed(|it| it.source = Source::Feed(feed))
     }
 
-    /// Adds live updates: from the first subscription on, the server follows another process that watches, or watches
-    /// itself.
+    /// Adds live updates: from the first subscription on, the server follows another process that watches the plans, or
+    /// watches them in this process.
     #[must_use]
     pub fn with_following(self, homes: SocketDirs) -> Self {
         self.changed(|it| {
@@ -218,7 +218,7 @@ impl Planwatch {
     }
 }
 
-/// What clients show their model about a set; names only its tools.
+/// What clients show their model about a toolset. It names only tools of that set.
 fn instructions(of: Options) -> &'static str {
     match of.tools {
         _ if of.is_read_only => READ_ONLY,
@@ -243,7 +243,8 @@ impl Inner {
         }
     }
 
-    /// The instructions for the client's model, with the path of the plans, which may differ from the client's directory.
+    /// The instructions for the client's model. They name the plans directory, because the client may run in another
+    /// directory.
     fn instructions(&self) -> String {
         match (self.contexts)() {
             Ok(context) => {
@@ -425,7 +426,7 @@ impl ServerHandler for Planwatch {
         let cursor = request.and_then(|it| it.cursor);
         let listed = self
             .work(Without::Looks, None, move |_, call| Ok(resources::list(&call.context, cursor.as_deref())));
-        // If there are no plans yet, the list is empty.
+        // If no context can be made, for example because there is no plans directory, the list is empty.
         listed.await?.unwrap_or_else(|_| Ok(ListResourcesResult::default()))
     }
 
@@ -454,7 +455,7 @@ impl ServerHandler for Planwatch {
         request: SubscribeRequestParams,
         rc: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
-        // Over HTTP there is no client to notify once the request is answered.
+        // Over HTTP nothing can be sent to a client of the older protocol once its request is answered.
         if self.inner.lane.is_none() {
             return Err(ErrorData::method_not_found::<SubscribeRequestMethod>());
         }

@@ -1,4 +1,5 @@
-//! The answers of tools: parts of the engine's shapes, in pages of limited size, and refusals with the next call to make.
+//! The answers of tools: parts of the JSON that the operations report, in pages of limited size, and refusals with the
+//! next call to make.
 
 use rmcp::model::{CallToolResult, ContentBlock};
 use serde_json::{Map, Value, json};
@@ -11,19 +12,19 @@ use crate::serve::hints::{self, Surface};
 use crate::serve::mcp::schema;
 use crate::store::transaction::ChangeReport;
 
-/// The room of a page in bytes of JSON, which are less than 2,000 tokens.
+/// The size of a page, in bytes of JSON: less than 2,000 tokens.
 pub(super) const PAGE: usize = 5_500;
 
-/// The room, in bytes, of a page for which a limit is given.
+/// The size, in bytes, of a page if the call gives a limit.
 pub(super) const LONG_PAGE: usize = 40_000;
 
 /// The longest text of a step or plan, in bytes, that is returned in full.
 pub(super) const TEXT: usize = 20_000;
 
-/// The longest message or hint of a refusal.
+/// The longest message or hint of a refusal, in bytes.
 const MOST_SAID: usize = 1_000;
 
-/// The reason why a tool did nothing.
+/// Why a tool refused a call, or the rest of a call.
 #[derive(Debug)]
 pub(super) struct Refusal {
     code: String,
@@ -60,16 +61,16 @@ impl Refusal {
         self
     }
 
-    /// With its hint in other words.
+    /// Replaces the hint, if there is one, with what `change` makes of it.
     pub(super) fn reworded(self, change: impl FnOnce(String) -> String) -> Self {
         Self { hint: self.hint.map(change), ..self }
     }
 
-    /// Without the parts of its hint that name tools which the client does not have.
+    /// Removes the parts of the hint that name tools which the client does not have.
     pub(super) fn within(self, all: &[&str], has: &dyn Fn(&str) -> bool) -> Self {
         let is_missing = self.code == "not-found";
         let hint = self.hint.and_then(|it| hints::with_tools(&it, all, has));
-        // A set without the tool that lists the plans still has the one that searches them.
+        // A toolset without `list_plans` may have `recall`.
         let other =
             || (is_missing && has("recall")).then(|| "recall finds plans and steps by words".to_owned());
         Self { hint: hint.or_else(other), ..self }
@@ -103,7 +104,7 @@ impl From<Error> for Refusal {
     }
 }
 
-/// The engine's hints name commands; a hint for MCP names a tool if there is one.
+/// The hint of an error for agents. Hints of operations name commands; this one names a tool instead, if there is one.
 pub(super) fn hint(error: &Error) -> Option<String> {
     let hint = match error {
         Error::NotFound { nearest: Some(it), .. } => format!("did you mean `{it}`?"),

@@ -1,10 +1,10 @@
 //! JSON Schemas of arguments and results in the keywords that every client supports, and the check of arguments.
 //!
 //! Arguments are described by the types that read them, or by a notation that names fields of a request
-//! ([`arguments_of`]). Results are described in a short notation, because they are parts of shapes that belong to the
-//! engine: `id title? steps:line[] total:int` are four fields, of which one may be missing. A type is `str` (also if
-//! none is given), `strs`, `int`, `num`, `bool`, `obj`, `list` (of objects), `any`, or the name of a shape, with `[]`
-//! for a list of it.
+//! ([`arguments_of`]). Results are described in a short notation, because they are parts of the JSON that the
+//! operations report: `id title? steps:line[] total:int` are four fields, of which one may be missing. A type is `str`
+//! (also if none is given), `strs`, `int`, `num`, `bool`, `obj`, `list` (of objects), `any`, or the name of a shape
+//! (`SHAPES`), with `[]` for a list of it.
 
 use std::sync::Arc;
 
@@ -82,7 +82,7 @@ pub(super) fn of_request<R: JsonSchema>(arguments: &[Argument]) -> Arc<Object> {
             words if words.contains('|') => {
                 json!({"type": "string", "enum": words.split('|').collect::<Vec<_>>()})
             }
-            // A misspelt field: no client accepts an argument without a type, and a test finds it.
+            // The field is misspelt. The argument then has no type, and the tests refuse such arguments.
             "" => json!({}),
             kind => of_kind(kind),
         });
@@ -140,7 +140,7 @@ fn closed(schema: &mut Value) {
     object.get_mut("items").into_iter().for_each(closed);
 }
 
-/// Removes keywords from a schema that some clients do not support.
+/// Removes from a schema the keywords that some clients do not support.
 fn simplify(schema: &mut Value) {
     match schema {
         Value::Object(object) => {
@@ -205,7 +205,7 @@ fn object(notation: &str) -> Value {
         let (name, kind) =
             field.trim_end_matches('?').split_once(':').unwrap_or((field.trim_end_matches('?'), "str"));
         let is_one_value = !kind.ends_with(']') && SHAPES.iter().all(|(shape, _)| *shape != kind);
-        // Optional fields with one value are listed without a type, so that clients know their names.
+        // An optional field with one value is listed without a type: clients need only its name.
         let kind = if is_required || !is_one_value { kind } else { "any" };
         properties.insert(name.to_owned(), of_kind(kind));
         required.extend(is_required.then(|| Value::from(name)));
@@ -317,7 +317,7 @@ fn held_to(property: &Value, name: &str, value: Value) -> Result<Value, Refusal>
             let held = items.map(|(nth, it)| held_to(&property["items"], &format!("{name}[{nth}]"), it));
             Value::Array(held.collect::<Result<_, _>>()?)
         }
-        // One item instead of a list, and a list or an object that was written as text.
+        // A list or an object may be written as text, and a single item may be given instead of a list.
         ("array" | "object", Value::String(text)) => match serde_json::from_str::<Value>(&text) {
             Ok(parsed) if parsed.is_array() && kind == "array" || parsed.is_object() && kind == "object" => {
                 return held_to(property, name, parsed);

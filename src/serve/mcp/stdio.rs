@@ -18,13 +18,13 @@ use crate::serve::mcp::drain::DrainedTransport;
 use crate::serve::mcp::lines::Lines;
 
 /// The longest accepted line, in bytes. A longer line is discarded and refused, so that a line without an end does not
-/// fill the memory. The limit is far above that of a file, so that a text that is too long for a file gets an
-/// error that says so.
+/// fill the memory. The limit is far above that of a file: a text that is too long for a file is refused by the tool, whose
+/// error gives the reason.
 const MAX_LINE: usize = 128 << 20;
 
 /// Serves one client until it closes its end; nothing else may be written to standard output meanwhile.
 ///
-/// Requests before the end of the input are answered.
+/// Requests that came before the end of the input are answered.
 pub fn stdio(server: Planwatch) -> Result<(), Error> {
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|it| failed(&it))?;
@@ -95,7 +95,7 @@ impl Line {
         self.is_broken.load(Ordering::Relaxed)
     }
 
-    /// Whether the client has not yet read an answer.
+    /// Whether the write of an answer is pending, because the client does not read.
     fn is_stuck(&self) -> bool {
         self.stuck.lock().unwrap_or_else(PoisonError::into_inner).is_stuck
     }

@@ -5,7 +5,7 @@
 //! a change by the client after that is always noticed.
 //!
 //! In a daemon, its feed is used. Elsewhere nothing is watched before the first subscription; from then on a thread
-//! follows the process that watches these plans, or watches them itself while there is none.
+//! follows the process that watches these plans, or watches them itself while there is no such process.
 
 use std::collections::VecDeque;
 use std::ops::ControlFlow;
@@ -77,7 +77,7 @@ impl Source {
     }
 }
 
-/// The input of a thread that follows the plans, and how to stop it.
+/// A thread that follows the plans: what it needs, its state, and how to stop it.
 pub(super) struct Watching {
     contexts: ContextFactory,
     homes: SocketDirs,
@@ -128,8 +128,8 @@ impl Watching {
         Ok(receiver)
     }
 
-    /// If this process watches, stops that and waits for the thread, so that the watcher's lock is free afterwards. A
-    /// thread that follows another process is not waited for.
+    /// If this process watches, stops the watcher and waits for the thread, so that the watcher's lock is free afterwards.
+    /// A thread that follows another process is not waited for.
     fn stop(&self) {
         let (stopper, thread) = {
             let mut state = self.state();

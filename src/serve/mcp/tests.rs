@@ -48,7 +48,7 @@ fn every_tool_has_a_title_four_hints_and_schemas_that_all_clients_understand() {
     }
 }
 
-/// A client may send a call again whose tool says that it is idempotent.
+/// If a tool says that it is idempotent, a client may repeat its calls.
 #[test]
 fn only_a_tool_that_appends_nothing_is_idempotent() {
     let idempotent = |of| {
@@ -559,7 +559,7 @@ fn names_of_other_plan_tools_are_understood_and_empty_texts_are_not_given() {
     assert_eq!(answer(&machine, "update_step", &done)["status"], "completed");
     let listed = answer(&machine, "list_plans", &json!({"status": "", "query": "", "cursor": ""}));
     assert_eq!(listed["plans"].as_array().map(Vec::len), Some(2));
-    // The list of tools does not contain these names, and they are refused next to the tool's own names.
+    // The list of tools does not contain these names. A call with both such a name and the tool's own name is refused.
     assert!(!json!(tools_of(Toolset::All, false)).to_string().contains("step_id"));
     assert!(
         refusal(&machine, "get_step", &json!({"step_id": "auth:1", "step": "auth:2", "plan_id": "x"}))

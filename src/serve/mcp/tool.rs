@@ -143,8 +143,9 @@ impl Tool {
         Self::with_input(names, (effect, description), schema::of_arguments::<A>(), output, ask)
     }
 
-    /// A tool whose arguments fill the fields of a request that HTTP reads, too, or of none (`()`); `arguments` are in the
-    /// notation of [`schema::arguments_of`]. `run` gets them under the names of the fields.
+    /// A tool whose arguments fill the fields of the request `R`, which HTTP reads, too. If there is no such request, `R` is
+    /// `()`. `arguments` is in the notation of [`schema::arguments_of`]. `run` gets the arguments under the names of the
+    /// fields.
     pub(super) fn of<R: JsonSchema>(
         names: (&'static str, &'static str),
         effect: Effect,
@@ -259,7 +260,7 @@ fn once_for(key: &str, name: &str, run: &Run, call: &Call, given: Object) -> Res
     let turn = run(&call, given)?;
     if let Turn::Done(done) = &turn {
         let answer = Answer { status: 200, headers: Vec::new(), body: done.to_string() };
-        // If the answer cannot be stored, the change is still made, and its record exists.
+        // If the answer cannot be stored, the record of the change still keeps a repeated call from making it again.
         idempotency::keep(&call.context, &key.name, &key.request, answer).ok();
     }
     Ok(turn)

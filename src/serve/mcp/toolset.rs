@@ -5,7 +5,7 @@ use crate::serve::mcp::{claim, compat, draft, elicitation, knowledge, read, writ
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Toolset {
-    /// All of planwatch's own.
+    /// All of planwatch's own tools.
     #[default]
     All,
     /// The tools for working on one step.
@@ -14,7 +14,7 @@ pub enum Toolset {
     Compat,
 }
 
-/// The tools that append something: their calls may have a key.
+/// The tools whose calls may have a key. A repeated call with the same key changes nothing.
 const KEYED: [&str; 5] = ["claim_next_step", "create_plan", "add_step", "update_step", "add_note"];
 
 /// The tools of a set, always in the same order; a read-only set has only those that read.

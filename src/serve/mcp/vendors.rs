@@ -122,7 +122,7 @@ const VENDORS: [Rules; 4] = [
     },
 ];
 
-/// The rules of a vendor that a schema violates.
+/// The check of one schema against a vendor's rules.
 struct Check<'a> {
     rules: &'a Rules,
     n_properties: usize,

@@ -28,7 +28,7 @@ pub(super) fn set_request(id: &str, key: &str, op: SetOp) -> SetRequest {
     SetRequest { id, key, op, by: None, claim: None, force: false, mode: Mode::Write }
 }
 
-/// Imports a document of the repository; a client can name no other.
+/// Imports a document of the repository. Any other document is refused.
 pub(super) fn import_document(call: &Call, request: &ImportRequest) -> Result<ImportReport, Refusal> {
     import::import(&call.context, request).map_err(hints::import_again).map_err(|error| match error {
         Error::NotFound { what: "file or directory", .. }

@@ -85,7 +85,7 @@ pub(super) async fn act(
     if let Err(problem) = may_change(&session, &asked) {
         return ways::of_action(&session, &asked, &problem, is_part);
     }
-    // A text that was edited while it had no file is saved only if there still is none.
+    // If there was no file when the text was shown, the text is saved only if there still is none.
     let condition = match asked.some("etag") {
         Some(etag) => Some(Expected::new(vec![etag])),
         None => asked.fields.contains_key("etag").then(Expected::no_file),
@@ -240,7 +240,8 @@ fn saved(context: &Context, asked: &Submission) -> Result<ChangeReport, Problem>
 fn setting(asked: &Submission) -> Result<SetRequest, Problem> {
     let (key, value) = (asked.text("key").to_owned(), asked.text("value").trim().to_owned());
     let op = match key.as_str() {
-        // Without the key, the dependencies in the text, or the order of the steps, would apply again.
+        // An empty list is written, not removed: without the key, the dependencies in the text, or the order of the steps,
+        // would apply again.
         "depends" => SetOp::Yaml(dependencies(&value)),
         "title" => SetOp::Text(value),
         "assignee" | "priority" | "due" if value.is_empty() => SetOp::Unset,

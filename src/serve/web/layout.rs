@@ -48,7 +48,7 @@ const NAVIGATION: [(Place, &str, &str); 5] = [
     (Place::Statistics, "/stats", "Statistics"),
 ];
 
-/// The keys of the script, for its help; as far as the terminal board has them, they are the same.
+/// The keys of the script, for its help. Except `m`, they mean the same on the board in the terminal.
 const KEYS: [(&str, &str); 20] = [
     ("j k ↑ ↓", "next and previous card or row"),
     ("h l ← →", "previous and next column"),
@@ -137,7 +137,7 @@ impl Visit {
         self.notice_before(notice, None)
     }
 
-    /// Like [`Self::notice`]; `to` is the page that shows it again, for the script.
+    /// Like [`Self::notice`]. `to` is an address for the script: the page there shows the notice again.
     pub(super) fn notice_before(&self, notice: &Notice, to: Option<&str>) -> Markup {
         html! {
             div class="notice" tabindex="-1" data-to=[to] {

@@ -131,7 +131,7 @@ fn row(hit: &Hit) -> Markup {
     }
 }
 
-/// The text with the words that were found marked.
+/// The text, in which the words that were found are marked.
 fn snippet(text: &str) -> Markup {
     let parts = text.split(MATCH_START).enumerate();
     html! {

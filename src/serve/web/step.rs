@@ -149,7 +149,7 @@ fn is_closed(shown: &ShownStep) -> bool {
     matches!(shown.step.status.as_str(), "completed" | "skipped")
 }
 
-/// A step that was completed before its time waits for nothing any more.
+/// A closed step waits for nothing, even if it was completed before the steps that it depends on.
 fn waits(shown: &ShownStep) -> bool {
     !is_closed(shown) && !shown.waits_for.is_empty()
 }

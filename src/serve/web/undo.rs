@@ -90,7 +90,7 @@ fn at(change: &UndoItem, now: Time) -> Markup {
     html! { @if let Ok(at) = change.at.parse() { (words::ago(at, now)) } }
 }
 
-/// `codex completed feature-auth:1`, or the first file where it is neither a step's nor a plan's.
+/// `codex completed feature-auth:1`; instead of the id the first file, if it belongs to neither a step nor a plan.
 fn change(context: &Context, change: &UndoItem) -> Markup {
     let path = inside(context, change);
     let more = change.paths.len().saturating_sub(1);

@@ -12,7 +12,7 @@ use super::sign_in::own_path;
 use crate::page::text::isolated;
 use crate::serve::http::problem::Problem;
 
-/// The actions that can be forced, which is recorded.
+/// The actions that can be forced. Forcing an action is recorded.
 const FORCED: [&str; 12] = [
     "start", "done", "fail", "block", "skip", "reopen", "claim", "release", "attempt", "renumber", "undo",
     "set",

@@ -1,6 +1,6 @@
 //! The steps that can be claimed, in the order in which they are claimed.
 //!
-//! A queue is a hint: the rules are applied to each step of it again under the lock.
+//! A queue is a hint: before a step is claimed, the rules are applied to it again under the locks.
 
 use std::collections::HashSet;
 

@@ -32,7 +32,7 @@ const LONGEST: usize = 192;
 const HOLDS: i64 = 30;
 
 /// The directories of live plans that changed since the last call, including all changes that were complete before this
-/// one; `None` if they are unknown.
+/// call; `None` if they are unknown.
 pub(crate) type Since<'a> = &'a dyn Fn() -> Option<BTreeSet<String>>;
 
 #[derive(Debug, Default)]
@@ -51,7 +51,8 @@ struct CachedQueue {
     claimed: HashSet<String>,
 }
 
-/// A file that a queue was made from: its path, its hash, and its modification time where that matters.
+/// A file that a queue was made from: its path, its hash, and its modification time. The time is `None` after this
+/// process has written a claim into the file.
 type SourceFile = (String, String, Option<Time>);
 
 /// What a queue was made from, except the files.
@@ -156,7 +157,8 @@ fn files_of(plans: &Plans, basis: &CacheKey) -> HashMap<String, Vec<SourceFile>>
     plans.live().filter(is_asked).map(files).collect()
 }
 
-/// Whether files are unchanged. Modification times are compared where they affect the order, for steps without a date.
+/// Whether files are unchanged. Modification times are compared, too, because a step without a date is ordered by its
+/// file's time.
 fn is_same(noted: &[SourceFile], now: &[(String, String, Time)]) -> bool {
     let is_one = |((path, hash, at), now): (&SourceFile, &(String, String, Time))| {
         *path == now.0 && *hash == now.1 && at.is_none_or(|it| it == now.2)
@@ -266,8 +268,8 @@ impl CacheKey {
     }
 }
 
-/// The order in which the remaining steps are claimed, as [`rules::in_turn`] defines it: the steps of a plan in the
-/// order of their numbers, and the most urgent one of the plans' first steps.
+/// The order in which the remaining steps are claimed, as [`rules::in_turn`] defines it: the steps of a plan are
+/// claimed in the order of their numbers, and of the first remaining steps of all plans, the most urgent one is next.
 ///
 /// A plan may have more ready steps than the queue contains. Queue entries after the plan's last step in the queue are
 /// more urgent than these further steps; entries before it may be less urgent.

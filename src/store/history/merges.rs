@@ -115,7 +115,7 @@ impl Settled<'_> {
             return Ok(own);
         }
         let base = match self.repository.merge_base(&self.merge.parents)? {
-            // All files are compared, because a side may have moved this one.
+            // All files are compared, because a side may have moved the changed file.
             Some(base) => self.since(&base, &[])?,
             None => Vec::new(),
         };

@@ -285,7 +285,7 @@ impl Iterator for LogCommits {
         if let Some(entry) = self.0.as_mut()?.next() {
             return Some(entry.map(commit).map_err(Error::from));
         }
-        // A failure of git itself.
+        // If git failed, its error is the last item.
         self.0.take()?.into_inner().finish().err().map(|it| Err(it.into()))
     }
 }

@@ -37,7 +37,7 @@ struct Row {
 }
 
 impl KeptPlan {
-    /// Takes back the plan that was read.
+    /// Takes the steps of the plan back, so that the next reading can use them again.
     pub(crate) fn take_back(&mut self, plan: Plan) {
         self.kept.take_back(plan);
     }
@@ -76,8 +76,8 @@ pub(super) fn read_again(
     let is_linked = |it: &&PlanEntry| rows.get(&it.path).is_some_and(|it| it.is_linked);
     names.linked = found.iter().filter(is_linked).map(|it| it.path.clone()).collect();
     read::report_names(&mut plan, &names);
-    // If this is true, the plan needs no search for dependency cycles after each keystroke. The search takes longer
-    // than this check.
+    // If each step waits only for earlier steps of the plan, the plan is left out of the search for dependency cycles.
+    // The search takes longer than this check, and it would be made after each keystroke.
     plan.waits_inside = plan.is_waiting_inside();
     Some((plan, KeptPlan { bodies, reader, files: rows, kept }))
 }

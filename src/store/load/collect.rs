@@ -15,7 +15,7 @@ use crate::plan::id::PlanId;
 use crate::plan::read::Bodies;
 use crate::plan::summary::PlanSummary;
 
-/// A plan's directory, none if there is no plan in it, and what could not be read there.
+/// The result of reading a directory (none if there is no plan in it), and what could not be read there.
 pub(super) type InDirectory = (Option<Seen>, Vec<Trouble>);
 
 /// The result of reading a plan's directory.
@@ -24,9 +24,9 @@ pub(super) struct Seen {
     /// The position of its head among those of the index.
     pub(super) at: Option<usize>,
     pub(super) row_state: RowState,
-    /// If summaries are wanted.
+    /// Present only if summaries are wanted.
     pub(super) summary: Option<Result<PlanSummary, IndexError>>,
-    /// If an empty index is filled and texts are wanted.
+    /// Present only if an empty index is filled and texts are wanted.
     pub(super) texts: Option<Texts>,
 }
 
@@ -59,7 +59,7 @@ pub(super) struct Comparison<'a> {
 }
 
 impl Comparison<'_> {
-    /// Compares directories in several threads. Returns what could not be read elsewhere in the plans directory.
+    /// Compares directories in several threads. Returns what could not be read in the plans directory outside of them.
     pub(super) fn at(
         self,
         place: Where<'_>,

@@ -1,4 +1,4 @@
-//! Decodes plans from the index's data in threads of their own, while other threads still compare directories.
+//! Decodes plans from the index's data in separate threads, while other threads still compare directories.
 
 use std::sync::Mutex;
 use std::sync::mpsc::{SyncSender, sync_channel};
@@ -11,7 +11,7 @@ use crate::plan::model::Plan;
 /// Decoding up to this many plans takes less time than starting a thread.
 const FEW: usize = 64;
 
-/// How many may wait to be decoded; this limits the memory.
+/// How many plans may wait to be decoded; this limits the memory.
 const WAITING: usize = 64;
 
 type Job<'a> = (&'a Head, Vec<u8>);

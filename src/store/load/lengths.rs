@@ -1,4 +1,6 @@
 //! The lengths that files had when planwatch last read them, from the index.
+//!
+//! If a file lost more than half of its length or disappeared a moment ago, this is the length from before.
 
 use std::collections::HashMap;
 use std::path::{Component, Path};

@@ -33,10 +33,11 @@ pub(super) enum Results {
 
 /// Reserves memory for many small allocations of this thread.
 ///
-/// glibc gives each thread an arena that grows by a page at a time, with a system call for each, for which all threads
-/// of the process wait. The second allocation, which is freed at once, makes the arena that large. It comes from the
-/// arena only because the first allocation, which was freed before, is larger. The memory is never touched, so it is
-/// not resident. With other allocators, this has no effect.
+/// glibc gives each thread an arena that grows page by page. Each growth is a system call, and all threads of the
+/// process wait for it. Therefore the loop below allocates [`ROOM`] bytes once and frees them, which makes the arena
+/// that large. glibc takes such a large allocation from the arena only after a larger one has been freed, so the loop
+/// begins with a larger one. The memory is never touched, so it is not resident. With other allocators, this has no
+/// effect.
 fn make_room() {
     for room in [ROOM + (1 << 20), ROOM] {
         drop(std::hint::black_box(Vec::<u8>::with_capacity(room)));
@@ -52,7 +53,7 @@ pub(crate) fn map<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) 
     let (own, others) = items.split_at(items.len().div_ceil(n_threads()));
     thread::scope(|scope| {
         let others: Vec<_> = others.chunks(own.len()).map(|part| scope.spawn(|| all(part))).collect();
-        // This thread exists already and has its memory.
+        // This thread does the first part: it need not be started, and it already has memory.
         let mut done = all(own);
         for part in others {
             done.extend(part.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
@@ -129,7 +130,7 @@ pub(super) fn each<T: Sync, R: Send, O>(
     })
 }
 
-/// Takes jobs from a channel that several threads share, until nothing more can come.
+/// Takes jobs from a channel that several threads share, until the channel is closed and empty.
 pub(crate) fn taken<T>(jobs: &Mutex<mpsc::Receiver<T>>) -> impl Iterator<Item = T> {
     std::iter::from_fn(|| jobs.lock().unwrap_or_else(PoisonError::into_inner).recv().ok())
 }

@@ -1,6 +1,6 @@
 //! One plan with all that an answer about it can depend on, read from the files.
 //!
-//! That costs less than opening the index: other directories are read only if a dependency leads there.
+//! Reading the files costs less than opening the index: other directories are read only if a dependency leads there.
 
 use std::collections::{BTreeSet, HashSet};
 use std::path::Path;
@@ -17,7 +17,8 @@ use crate::plan::model::{Plan, PlanKind, Step};
 use crate::plan::plans::{self, Plans};
 use crate::plan::read::Bodies;
 
-/// More plans than this, or a plan with more files, are taken from the index.
+/// If more plans than this are reached, or the plan has more files than this and [`IndexCheck::Lazy`] is set, the index
+/// is used instead.
 const MANY: usize = 64;
 
 /// Loads a plan from its files, and what its steps wait for; for a program, all plans.
@@ -63,8 +64,9 @@ fn reached(context: &Context, id: &PlanId, names: Names, beside: &[Key]) -> Opti
     Some(Plans::judged(around.plans))
 }
 
-/// Like [`load`], for a caller that knows the directories on which an answer depends. A program comes without its
-/// plans, and directories beyond the first 64 are left out.
+/// Like [`load`], for a caller that knows the directories on which an answer depends. A program is loaded without its
+/// plans. Once more than 64 directories are loaded, no further dependency is followed. At most 64 dependent plans are
+/// loaded.
 ///
 /// `kept` has what was read earlier; afterwards it has what was read now.
 pub(crate) fn near(

@@ -13,7 +13,7 @@ use crate::plan::problem::Problem;
 use crate::plan::summary::PlanSummaries;
 use crate::store::leases::Leases;
 
-/// Which plans are loaded, how the index is checked for that, and whether claims are added.
+/// Which plans are loaded, how the index is checked, and whether claims are added.
 ///
 /// The plans are always those that the files contain now. A narrow scope costs less and gives the same answers about
 /// the plan or step that it names.
@@ -43,7 +43,7 @@ enum ClaimView {
     None,
     /// The recorded claims, too.
     Recorded,
-    /// The same, but a claim that may be unfinished counts as free: a check under the lock decides.
+    /// The same, but a claim that may be unfinished counts as free: the caller checks it again under the lock.
     Optimistic,
 }
 
@@ -80,7 +80,8 @@ impl LoadQuery<'_, All> {
 }
 
 impl<'a> LoadQuery<'a> {
-    /// A plan, and what its steps wait for, directly or through others; of a program, all plans. With recorded claims.
+    /// A plan, and the steps that its steps wait for, directly or through others. If the plan is a program, all plans
+    /// are loaded. Recorded claims are added.
     ///
     /// The plan and its steps, including problems, are the same as when all plans are loaded. The other plans may be
     /// incomplete. The plan's own texts are included, unless all plans had to be loaded.
@@ -88,12 +89,12 @@ impl<'a> LoadQuery<'a> {
         Self::new(Scope::Plan { id, with_dependents: false }, ClaimView::Recorded)
     }
 
-    /// Like [`Self::plan`], with every live plan that has a step that waits for a step of this one.
+    /// Like [`Self::plan`], and every live plan with a step that waits for a step of this plan.
     pub(crate) fn plan_and_dependents(id: &'a PlanId) -> Self {
         Self::new(Scope::Plan { id, with_dependents: true }, ClaimView::Recorded)
     }
 
-    /// A plan with its texts, and the plans that its steps and its program line name; without recorded claims.
+    /// A plan with its texts, and the plans that its steps and its `program` key name; without recorded claims.
     ///
     /// Problems that only all plans together show are left out.
     pub(crate) fn plan_and_named(id: &'a PlanId) -> Self {

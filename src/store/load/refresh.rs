@@ -47,7 +47,7 @@ pub(crate) enum Wanted {
 }
 
 impl Wanted {
-    /// Threads reserve memory only for loading summaries, which the refreshes of a long-running daemon never do.
+    /// Threads reserve memory only if summaries are loaded. The daemon's refreshes of the index never load them.
     pub(super) fn results(self) -> Results {
         if self == Self::Summaries { Results::Plans } else { Results::Little }
     }
@@ -63,7 +63,7 @@ pub(crate) enum IndexCheck {
     /// The same, but nothing is taken from the index while there are problems that belong to no plan, so that every
     /// problem is found.
     AttestedComplete,
-    /// As `Attested`, where the daemon has already been asked.
+    /// As `Attested`, but the daemon has already been asked: this is its answer.
     AttestedBy(Option<Generation>),
     /// As `Attested`, for callers that load often: if only a few plans changed, they are not written into the index.
     Lazy,
@@ -71,7 +71,7 @@ pub(crate) enum IndexCheck {
     Scan,
 }
 
-/// An update of the index, with what is gathered on the way.
+/// An update of the index that also returns what is `wanted`.
 #[derive(Clone, Copy)]
 pub(crate) struct Refresh<'a> {
     wanted: Wanted,
@@ -344,7 +344,7 @@ fn attempt(
         return Ok((gathered.finish(context, trouble)?, IndexWrite::Not));
     };
     let snapshot = index.snapshot()?;
-    // The index is read first, so that no row is newer than the list of directories.
+    // The snapshot is taken before the directories are listed, so that no row is newer than the list.
     let before = snapshot.generation()?;
     let (rows, place) = thread::scope(|scope| {
         // If directories are named, there is nothing to list.

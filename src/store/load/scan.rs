@@ -62,7 +62,7 @@ impl<'a> ReadContext<'a> {
     fn read_at(self) -> i64 {
         let now = || match self.context.reading {
             Reading::Index => self.context.plans.stamp_ns(),
-            // Nothing is stored, so no stamp is ever trusted.
+            // Nothing is stored, so no stamp is compared with this time later. Any clock will do.
             Reading::Files => self.context.plans.now_ns(),
         };
         *self.read_at.get_or_init(|| i64::try_from(now()).unwrap_or(i64::MAX))
@@ -102,8 +102,8 @@ pub(super) fn walk_named(context: &Context, key: &Key) -> (Option<Walked>, Vec<T
     (walked(context, key.clone(), &mut scan), scan.trouble)
 }
 
-/// The files of a plan, each with its hash and modification time, sorted by path. None if the directory also has files
-/// that it should not have, or if one cannot be read.
+/// The files of a plan, each with its hash and modification time, sorted by path. None if the directory also has a
+/// nested plan or a file whose name only looks like a step's, or if a file cannot be read.
 pub(crate) fn hashes_in(context: &Context, key: &Key) -> Option<Vec<(String, String, Time)>> {
     let mut scan = context.plans.scan_plan(&PathBuf::from(directory(key)));
     let found = walked(context, key.clone(), &mut scan).filter(|_| scan.trouble.is_empty())?.into_found();

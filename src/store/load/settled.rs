@@ -28,7 +28,8 @@ const LOADS: usize = 5;
 /// The files on which a decision depends.
 #[derive(Clone, Copy)]
 pub(crate) enum DecisionFiles<'a> {
-    /// All loaded files of one plan; of the other plans, their own files and the steps for which this plan waits.
+    /// All loaded files of one plan; of the other plans, each `plan.md`, and the steps that this plan's steps name as
+    /// dependencies.
     Plan(&'a PlanId),
     /// As for `Plan`, but not the step's own file: it is checked when it is changed.
     Step(&'a StepId),
@@ -102,7 +103,7 @@ fn in_motion(context: &Context, changed: Option<String>) -> Error {
 pub(super) struct Files<'a> {
     /// Path, hash and when it was modified.
     there: Vec<(&'a str, &'a str, Time)>,
-    /// They were missing, or could not be read.
+    /// The paths of files that were missing or could not be read.
     not_there: Vec<&'a str>,
 }
 

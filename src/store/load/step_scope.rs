@@ -1,6 +1,6 @@
 //! One step with everything that a decision about it depends on: its plan's own file, and the steps that it waits for.
 //!
-//! The other steps are not read, so a write costs the same in a plan of ten steps as in one of a thousand.
+//! The plan's other steps are not read, so a write costs about the same in a plan of ten steps as in one of a thousand.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,7 +21,7 @@ pub(crate) struct Overlay<'a> {
     pub(crate) bytes: &'a [u8],
 }
 
-/// Loads a plan from its files, and the plans that its steps and its program line name.
+/// Loads a plan from its files, and the plans that its steps and its `program` key name.
 pub(super) fn load_plan(context: &Context, id: &PlanId) -> Result<Plans, Error> {
     let plan = existing_plan(context, id)?;
     with_named(context, plan)

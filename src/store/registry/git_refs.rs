@@ -22,7 +22,7 @@ pub(crate) const LOCAL: &str = "refs/planwatch/remote/";
 /// The ref of the fetched branch in this clone.
 pub(crate) const LOCAL_BRANCH: &str = "refs/planwatch/branch/";
 
-/// How often a push is tried if it collides with another one or gets no answer.
+/// How often a push is tried if it collides with another one, or if the result of a ref is missing.
 const TRIES: u64 = 3;
 
 /// The largest number of records that a clone reads.
@@ -55,8 +55,8 @@ impl GitRefs {
         Ok(RefChange { name, old, new })
     }
 
-    /// Pushes; a push without an answer is repeated, because the repetition shows whether the first one
-    /// succeeded.
+    /// Pushes. The push is repeated if it collides with another one, if the result of a ref is missing, or if the
+    /// first connection breaks: the repetition shows whether the first push succeeded.
     fn push(&self, changes: &[RefChange], is_atomic: bool) -> Result<Vec<PushResult>, RegistryError> {
         let mut silence = String::new();
         for nth in 0..TRIES {

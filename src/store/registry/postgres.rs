@@ -5,7 +5,7 @@
 //! determines the age of a record. `synchronous_commit` is on, since a server that is killed loses
 //! acknowledged claims without it.
 //!
-//! `address` reads the URL and decides about TLS, `session` has the connection: each process has one for each database.
+//! `address` reads the URL and decides about TLS, `session` has the connection: a process has one for each URL.
 
 mod address;
 mod session;
@@ -173,7 +173,7 @@ async fn make(
     if is_done {
         return Ok(Answer::Done);
     }
-    // A new statement sees what another connection, or a lost answer's statement, has committed meanwhile.
+    // A new statement sees what another connection, or an earlier attempt without an answer, has committed meanwhile.
     let found = client.query_typed(CURRENT, &[(&repo, Type::TEXT), (&name, Type::TEXT)]).await?;
     let current: Option<String> = found.first().map(|row| row.try_get(0)).transpose()?;
     let has_wanted = match change {

@@ -15,7 +15,7 @@ use crate::plan::plans::Plans;
 use crate::plan::problem::{Code, Problem};
 use crate::plan::step_number::StepNumber;
 
-/// The steps, and the first reason.
+/// The steps that cannot be updated, and the first reason.
 #[derive(Debug, Default)]
 pub(crate) struct Orphans {
     steps: Vec<StepId>,
@@ -57,8 +57,8 @@ impl Orphans {
         left
     }
 
-    /// Like [`Self::of`], if no other step has to be updated. A gone step that cannot be read still needs force,
-    /// because it may be claimed.
+    /// Like [`Self::of`], if no other step has to be updated. If a gone step cannot be read, the change still needs
+    /// force, because the step may be claimed.
     pub(crate) fn of_own(gone: &[Gone]) -> Self {
         let mut problems = gone.iter().filter_map(|it| it.unclear.as_ref());
         let why = problems.find(|it| it.code.refuses_writing()).cloned();

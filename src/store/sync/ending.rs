@@ -1,7 +1,7 @@
 //! The fence: work ends at the registry before it ends in the step's file.
 //!
 //! The record gets the final state, on the condition that it still has this clone's value. If another clone
-//! has taken the step over, that fails, and the late result is refused here. If the remote does not answer,
+//! has taken the step over, that fails, and the late result is refused here. If the registry does not answer,
 //! the end is written into the file and stays unsettled.
 
 use std::collections::HashMap;
@@ -48,7 +48,7 @@ pub(crate) fn fence(
     if own.is_lost {
         return Ok(Fenced::Lost { claim: own.claim });
     }
-    // A repeated report, or one after a crash.
+    // The report is repeated, perhaps after a crash.
     if own.state() == Some(state) {
         return Ok(Fenced::Passed);
     }
@@ -119,7 +119,7 @@ pub(crate) fn released(context: &Context, step: &StepId) {
     }
 }
 
-/// The fences of one request, which are raised before the lock is taken.
+/// The fences of one request, which are raised before the lock of the plans directory is taken.
 #[derive(Debug, Default)]
 pub(crate) struct Fences {
     passed: Vec<StatusMove>,
@@ -243,7 +243,7 @@ pub(crate) fn fenced(
     written
 }
 
-/// Renews a record after a change by its owner, unless it was renewed a moment ago.
+/// Renews a record after a change by its owner, if a quarter of its ttl has passed since the registry confirmed it.
 pub(crate) fn renewed(context: &Context, step: &StepId) {
     let Some(own) = own_of(context, step).filter(|it| !it.is_lost && !it.is_offline) else { return };
     let renew = || -> Result<(), Error> {

@@ -60,7 +60,7 @@ pub(crate) fn moved(context: &Context, moves: &[(StepId, StepId)]) {
     owns.iter().for_each(|(_, to)| ending::unsettled(context, to, &failed));
 }
 
-/// Returns false if the registry refused.
+/// Returns false if the registry did not make the changes.
 fn move_records(context: &Context, owns: &[(Own, StepId)]) -> Result<bool, Error> {
     let Some(sync) = Sync::of(context)?.filter(|_| !owns.is_empty()) else { return Ok(true) };
     let mut new = Vec::new();

@@ -19,9 +19,9 @@ use crate::store::registry::record::Record;
 use crate::store::registry::{Change, Name};
 
 impl Sync<'_> {
-    /// The deletions of records whose work is on the branch, and of other clones' lapsed ones whose step is closed there
-    /// and was not reopened in the files here. A lapsed record of this clone stays: without it, the end of that work would
-    /// not be fenced.
+    /// The deletions of ended records whose work is on the branch, and of lapsed records whose step is closed there. A
+    /// lapsed record stays if the step was reopened in the files here. A lapsed record of this clone stays, too:
+    /// without it, the end of that work would not be fenced.
     pub(crate) fn superfluous(&self, seen: &Seen) -> Result<Vec<Change>, Error> {
         let of_interest = |name: &Name| name.is_in(self.state.dir());
         let all = seen.records.iter().filter(|(name, _)| of_interest(name));

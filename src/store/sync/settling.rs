@@ -117,7 +117,7 @@ impl Sync<'_> {
     /// Handles a claim that the registry once confirmed; it may have been taken over since.
     fn check_held(&self, own: Own, id: &StepId, seen: &Seen) -> Result<Option<Settled>, Error> {
         let Some(there) = seen.records.get(&own.name) else {
-            // `push --mirror` deleted it.
+            // The record was deleted, for example by `push --mirror`.
             let Some(own) = self.in_state(own, State::Claimed)? else { return Ok(None) };
             let (what, why) = match self.push(own, &[])? {
                 Pushed::Done => ("restored", None),

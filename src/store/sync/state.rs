@@ -281,7 +281,7 @@ impl SyncState {
         if is_ours { seen } else { Seen { registry: self.registry.clone(), ..Seen::default() } }
     }
 
-    /// Stores a listing, unless it is the same.
+    /// Stores a listing, unless it equals the stored one.
     pub(crate) fn put_seen(&self, before: &Seen, seen: &Seen) -> Result<(), Error> {
         if before == seen && self.shared.has(SEEN) {
             return Ok(());

@@ -1,4 +1,4 @@
-//! Where a new key goes, and how it gets there.
+//! Inserts a new key at its place in a front matter.
 
 use super::page::{Sheet, Splice};
 use super::refusal::LAYOUT;
@@ -46,8 +46,8 @@ fn line_for(sheet: &Sheet<'_>, entries: &[Entry<'_>], key: &str, order: &[&str])
     }
 }
 
-/// The place of a new key: after the nearest key that precedes it in the table; else before the nearest key that
-/// follows it there; else at the end. It is never after `attempts`.
+/// The place of a new key: after the nearest existing key that precedes it in `order`; else before the nearest existing
+/// key that follows it there; else at the end. It is never after `attempts`.
 fn neighbour(len: usize, key: &str, order: &[&str], find: impl Fn(&str) -> Option<usize>) -> Neighbour {
     let rank = order.iter().position(|it| *it == key).filter(|_| key != "attempts");
     let earlier = rank.and_then(|it| order[..it].iter().rev().find_map(|it| find(it)));
@@ -90,7 +90,7 @@ pub(super) fn entry_start(entry: Entry<'_>) -> usize {
     entry.0.lead().unwrap_or(entry.0.outer_span().start)
 }
 
-/// Where an entry ends: its value, or its colon, or its key.
+/// Where an entry ends: at the end of its value, its colon or its key, whichever is last.
 pub(super) fn entry_end(entry: Entry<'_>) -> usize {
     let colon = entry.1.lead().map_or(0, |it| it + 1);
     entry.1.outer_span().end.max(entry.0.outer_span().end).max(colon)
@@ -118,13 +118,13 @@ fn in_braces(sheet: &Sheet<'_>, key: &str, value: &NewValue, order: &[&str]) -> 
     }
 }
 
-/// Inserts after a member of a flow collection, before the comma that may follow it.
+/// Inserts a member of a flow collection after the member that ends at `end`.
 pub(super) fn after_member(sheet: &Sheet<'_>, end: usize, member: &str) -> Splice {
     let text = sheet.text();
     if !text[..end].ends_with([':', '?']) {
         return Splice { range: end..end, text: format!(", {member}") };
     }
-    // A comma directly after an indicator would become part of a word.
+    // Directly after `:` or `?`, a comma would become part of a plain scalar.
     let next = sheet.lines.after_blanks(end);
     if text[next..].starts_with(',') {
         return Splice { range: next + 1..next + 1, text: format!(" {member},") };

@@ -1,4 +1,4 @@
-//! Items of the list of a key.
+//! Edits of the items of a key's list.
 
 use super::insert::{after_member, is_merged};
 use super::page::{Sheet, Splice};
@@ -13,7 +13,7 @@ use std::ops::Range;
 /// change of an item parses the front matter again.
 const MAX_PARTS: usize = 16;
 
-/// Splits setting a list into changes of the differing items, so that the others keep their bytes.
+/// Splits a `Set` of a list into changes of the items that differ, so that the others keep their bytes.
 pub(super) fn smaller_changes(root: Option<View<'_>>, change: &Change) -> Option<Vec<Change>> {
     let Change::Set { key, value: NewValue::List(new) } = change else { return None };
     let (_, old) = root?.find_entry(key)?;
@@ -172,7 +172,7 @@ fn append_block(sheet: &Sheet<'_>, list: View<'_>, item: &NewValue) -> Result<Ve
     Ok(vec![Splice { range: at..at, text: format!("{}{text}{eol}", spaces(column)) }])
 }
 
-/// The blanks between the dash and the item of a list, for the next item to have the same.
+/// The spaces between a dash and its item, to be used for a new item; one space if there are none, or not only spaces.
 fn gap<'a>(sheet: &Sheet<'a>, dash: usize, item: usize) -> &'a str {
     let gap = sheet.text().get(dash + 1..item).unwrap_or_default();
     if !gap.is_empty() && gap.bytes().all(|it| it == b' ') { gap } else { " " }

@@ -1,8 +1,8 @@
 //! Edits of a front matter that leave every other byte of the file unchanged.
 //!
 //! Each change is planned as byte splices over the spans of the parsed text and applied to a copy. It is accepted only
-//! if the copy, parsed again, means the old data with exactly that change. Knows YAML and the order of keys, but
-//! nothing of plans.
+//! if the copy, parsed again, means the old data with exactly that change. The module knows YAML and the place of some
+//! keys, but nothing of plans.
 
 mod insert;
 mod lines;
@@ -36,15 +36,16 @@ pub enum Change {
     RemoveItem { key: String, index: usize },
 }
 
-/// Applies changes in their order and returns the new file; without a change of data, the same bytes.
+/// Applies changes in their order and returns the new file. If they do not change the data, the bytes are the same.
 ///
-/// `order` is the table of the file's keys. A new key goes after the nearest key that precedes it in the table; if none
-/// of those is there, before the nearest that follows it; otherwise to the end. It never goes after `attempts`, and
-/// `id` goes directly above `status`. A file without front matter gets one if a key is set or an item is appended.
+/// `order` lists the known keys in their usual order. A new key goes after the nearest existing key that precedes it in
+/// this list; otherwise before the nearest existing key that follows it; otherwise to the end. It never goes after
+/// `attempts`, and `id` goes directly above `status`. A file without front matter gets one if a key is set or an item is
+/// appended.
 ///
 /// # Errors
 ///
-/// A refusal names the place, the reason and what to type by hand; nothing is half done.
+/// An error names the place, the reason and what to type by hand. If one change is refused, none is made.
 pub fn edit(file: &[u8], changes: &[Change], order: &[&str]) -> Result<Vec<u8>, EditError> {
     if changes.is_empty() {
         return Ok(file.to_vec());

@@ -1,4 +1,4 @@
-//! A file while it is edited: its bytes and what its front matter means.
+//! A file while it is edited: its bytes and its parsed front matter.
 
 use super::lines::Lines;
 use super::refusal::{BUG, FILE_FULL, LAYOUT};
@@ -13,7 +13,7 @@ pub(super) struct Page {
     header: Option<(Range<usize>, Tree)>,
 }
 
-/// Bytes to replace; offsets count in the front matter's text.
+/// Bytes to replace; offsets count from the start of the front matter's text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Splice {
     pub(super) range: Range<usize>,
@@ -32,12 +32,13 @@ pub(super) struct Sheet<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Reach {
     Narrow,
-    /// Also what would become text of a block scalar above; tried if the narrow edit changes other data.
+    /// Also comments and blank lines that would become text of a block scalar above. This is tried if the narrow edit
+    /// would not have the intended meaning.
     Wide,
 }
 
 impl Page {
-    /// Reads a file as far as an edit needs it.
+    /// Parses the front matter of a file, and rejects a file that cannot be edited.
     pub(super) fn open(bytes: Vec<u8>) -> Result<Self, EditError> {
         if bytes.len() > MAX_FILE {
             return Err(EditError::new(
@@ -134,7 +135,8 @@ impl<'a> Sheet<'a> {
 
     /// The layout of new lines that end where the line at `below` begins.
     ///
-    /// An indented comment and a line of blanks there would become text of a block scalar above it.
+    /// If an indented comment or a line of blanks follows there, the new lines contain no block scalar, because that line
+    /// would become text of it.
     pub(super) fn renderer(&self, eol: &'a str, below: usize) -> Renderer<'a> {
         let lines = self.lines;
         let mut line = below;
@@ -147,7 +149,7 @@ impl<'a> Sheet<'a> {
         Renderer { eol, has_literals: !is_taken, ..self.render }
     }
 
-    /// Rejects changes of what an alias elsewhere refers to.
+    /// Rejects a change of `span` if an alias outside of it refers to a value inside.
     pub(super) fn guard_anchors(&self, span: &Range<usize>) -> Result<(), EditError> {
         let outside = |at: usize| !span.contains(&at);
         let used = self
@@ -181,7 +183,7 @@ fn plan(sheet: &Sheet<'_>, change: &Change, order: &[&str]) -> Result<Vec<Splice
     }
 }
 
-/// Puts a front matter in front of a file that has none, in the file's own line ending.
+/// Puts a front matter in front of a file that has none, with the line ending of the file's first line.
 fn create(bytes: &[u8], change: &Change) -> Result<Option<Vec<u8>>, EditError> {
     let list;
     let (key, value) = match change {
@@ -243,7 +245,8 @@ fn within_limits(bytes: Vec<u8>) -> Result<Vec<u8>, EditError> {
     Err(EditError::new(FILE_FULL, 0, format!("the {what} would have more than {limit} bytes")))
 }
 
-/// How far this file's lists are indented relative to their keys; two columns if it has none.
+/// How far the dashes of the front matter's last block list are indented relative to its key; two columns if there is no
+/// such list.
 fn dash_step(lines: &Lines<'_>, tree: &Tree) -> usize {
     let root = tree.root();
     let is_list = |it: &View<'_>| it.kind() == Kind::List && it.style() == Style::Block;

@@ -22,8 +22,8 @@ pub struct Pieces {
     pub rest: Range<usize>,
 }
 
-/// Cuts a front matter; none if its entries cannot stand alone: brackets, aliases, merges, indented keys, or keys that
-/// are no text.
+/// Cuts a front matter into pieces. `None` if its entries cannot stand alone: if it is written in braces, or has aliases,
+/// merges, document markers, lone carriage returns, indented keys, or keys that are not texts.
 pub fn pieces(parts: &Parts<'_>, tree: &Tree) -> Option<Pieces> {
     let Header::Present { yaml, .. } = &parts.header else { return None };
     let root = tree.root();
@@ -51,9 +51,11 @@ pub fn pieces(parts: &Parts<'_>, tree: &Tree) -> Option<Pieces> {
     Some(Pieces { entries, rest: yaml.start + from..yaml.end })
 }
 
-/// Puts the items of a block list into another order; each keeps its lines and the comments above it.
+/// Puts the items of a block list into another order. Each keeps its lines, and the comments and blank lines between it
+/// and the next item.
 ///
-/// None if the list is not written as lines of its own, or if the result would not mean exactly that.
+/// `None` if the items do not begin on lines of their own, or if the result would not mean the reordered list with all
+/// other data unchanged.
 pub fn reordered(file: &[u8], key: &str, order: &[usize]) -> Option<Vec<u8>> {
     let parts = crate::text::front_matter::split(file);
     let Header::Present { yaml, .. } = &parts.header else { return None };

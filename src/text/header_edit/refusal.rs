@@ -17,7 +17,7 @@ pub struct EditError {
     pub by_hand: String,
 }
 
-/// An alias refers to the value by its anchor, and would change with it.
+/// An alias refers to the value through an anchor, so the alias would change, too.
 pub(super) const ANCHOR_IN_USE: &str = "anchor-in-use";
 /// The value is defined elsewhere, as the target of an alias or a merge.
 pub(super) const ALIAS: &str = "alias";

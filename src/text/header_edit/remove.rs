@@ -1,4 +1,4 @@
-//! Taking away a key.
+//! Removes keys, and finds the bytes to remove for an entry, an item or a member.
 
 use super::EditError;
 use super::insert::{entry_end, entry_start, is_merged};
@@ -114,7 +114,7 @@ fn last_block_scalar(mut value: View<'_>, mut parent: usize) -> Option<(View<'_>
     matches!(value.style(), Style::Literal | Style::Folded).then_some((value, parent))
 }
 
-/// The bytes to remove with a member of a flow collection: the member and one comma, but never a comment.
+/// The bytes to remove for a member of a flow collection: the member and one comma, but never a comment.
 pub(super) fn member(sheet: &Sheet<'_>, members: &[Range<usize>], nth: usize) -> Range<usize> {
     let own = members[nth].clone();
     let text = sheet.text();
@@ -130,13 +130,13 @@ pub(super) fn member(sheet: &Sheet<'_>, members: &[Range<usize>], nth: usize) ->
     match nth.checked_sub(1).map(|it| members[it].end) {
         Some(end) if !has_comment(end..own.start) => {
             // If the author wrote a comma after the last member, there is one afterwards, too. If the member before
-            // ends in an indicator, the comma after that member is the one that stays: directly after the indicator, a
-            // comma would become part of a word.
+            // ends in `:` or `?`, the comma after that member is the one that stays: directly after such an indicator,
+            // a comma would become part of a plain scalar.
             let own_end = after_comma(sheet, own.end);
             let is_indicator = text[..end].ends_with([':', '?']);
             if own_end > own.end && is_indicator { after_comma(sheet, end)..own_end } else { end..own.end }
         }
-        // The comma of the member before may stay as the last one.
+        // The comma after the previous member may stay, because YAML allows a comma after the last member.
         _ => {
             let end = after_comma(sheet, own.end);
             let lines = sheet.lines;

@@ -9,7 +9,7 @@ pub(super) struct Renderer<'a> {
     pub(super) eol: &'a str,
     /// By how many columns the dashes of a list are indented relative to their key.
     pub(super) dash_step: usize,
-    /// Texts of several lines may be block scalars.
+    /// Whether a text of several lines may be written as a block scalar.
     pub(super) has_literals: bool,
 }
 
@@ -84,7 +84,8 @@ impl Renderer<'_> {
         text
     }
 
-    /// A typed scalar or flow collection; lines after the first are moved below the key.
+    /// A scalar or flow collection as the user typed it; the lines after the first are joined with the indentation of
+    /// `column + 2`.
     fn typed_token(&self, tree: &Tree, column: usize) -> String {
         let root = tree.root();
         let text = &tree.source()[root.outer_span()];
@@ -97,7 +98,7 @@ impl Renderer<'_> {
         text.lines().collect::<Vec<_>>().join(&format!("{}{}", self.eol, spaces(column + 2)))
     }
 
-    /// A typed block collection, moved so that its first line begins at `column`.
+    /// A block collection as the user typed it, indented anew so that its first line begins at `column`.
     fn typed_block(&self, text: &str, column: usize) -> String {
         let Ok(tree) = typed(text) else { return String::new() };
         if !self.has_literals && text.contains(['|', '>']) {
@@ -151,7 +152,7 @@ fn flow_map(entries: &[(String, NewValue)], value: impl Fn(&NewValue) -> String)
     format!("{{{}}}", join(entries))
 }
 
-/// A typed value as it was typed, if that is valid inside brackets.
+/// A value as the user typed it, if that is valid inside brackets; otherwise the same value written anew.
 fn typed_flow(text: &str) -> String {
     let Ok(tree) = typed(text) else { return String::new() };
     let root = tree.root();

@@ -27,7 +27,7 @@ pub(super) fn entry(
     if value.is_block() { slot.lines_below(value) } else { Ok(slot.on_the_line(value)) }
 }
 
-/// Replaces an item of a block list whose dash is at `column`.
+/// Replaces an item of a block list; `dash` is the offset of its dash.
 pub(super) fn item(
     sheet: &Sheet<'_>,
     old: View<'_>,
@@ -44,7 +44,7 @@ pub(super) fn item(
         return Err(EditError::new(LAYOUT, dash, "a tab precedes the item"));
     }
     let line_end = sheet.lines.text_end(end);
-    // Blanks or a comment after the item would become text of a block scalar at the end of the new one.
+    // Blanks or a comment after the old item would become text of a block scalar at the end of the new item.
     let is_last_on_line = sheet.lines.after_blanks(end) == line_end;
     let mut render = sheet.renderer(sheet.lines.eol_of(dash), sheet.lines.end(end));
     render.has_literals &= is_last_on_line;
@@ -77,7 +77,7 @@ struct Slot<'a> {
 }
 
 impl Slot<'_> {
-    /// A value that begins on the line of its key or dash; what ends that line stays.
+    /// A value that begins on the line of its key or dash; the rest of that line stays.
     fn on_the_line(&self, value: &NewValue) -> Vec<Splice> {
         let old = self.old;
         let new = self.inline_token(value);
@@ -91,7 +91,7 @@ impl Slot<'_> {
         }
     }
 
-    /// Replaces a token; the lines of a block scalar go below a comment after it.
+    /// Replaces a token. If the new value is a block scalar, its lines go below the comment that may follow the token.
     fn token(&self, new: &str, value: &NewValue) -> Vec<Splice> {
         let (head, rest) = split_block_scalar(new);
         let mut splices = token(self.old, head, value);
@@ -137,7 +137,7 @@ impl Slot<'_> {
         ]
     }
 
-    /// Replaces a block scalar: by another one if the text allows it, else by a token after which the comment stays.
+    /// Replaces a block scalar: by another one if the text allows it, else by a token. A comment after the header stays.
     fn block_scalar(&self, value: &NewValue, new: &str) -> Vec<Splice> {
         let lines = self.sheet.lines;
         let Range { start, end } = self.old.span();
@@ -225,7 +225,7 @@ fn token_at(old: View<'_>, range: Range<usize>, new: &str, value: &NewValue) -> 
     if range.is_empty() {
         text.insert(0, ' ');
     }
-    // A comment may touch a quote, a bracket and a `|`, but not a plain scalar.
+    // A comment may directly follow a quote, a bracket and a `|`, but not a plain scalar.
     if old.source()[range.end..].starts_with('#') {
         text.push(' ');
     }
@@ -233,7 +233,7 @@ fn token_at(old: View<'_>, range: Range<usize>, new: &str, value: &NewValue) -> 
     splices
 }
 
-/// A tag stays where the new token means the same with it as without it.
+/// Whether the tag stays: only if the new token has the same meaning with and without it.
 fn keeps_tag(old: View<'_>, new: &str, value: &NewValue) -> bool {
     let is_text = match value {
         NewValue::Text(_) => true,
@@ -243,12 +243,12 @@ fn keeps_tag(old: View<'_>, new: &str, value: &NewValue) -> bool {
     match old.tag() {
         Some("tag:yaml.org,2002:str") => is_text,
         Some(tag) if tag.starts_with("tag:yaml.org,2002:") => false,
-        // The author's own tag on a text stays with a text.
+        // A tag that is not one of YAML's own stays if the old and the new value are both texts.
         _ => is_text && old.kind() == Kind::Text,
     }
 }
 
-/// The token of a value in the style of the old one, where that can hold it.
+/// The token of a value, in the style of the old value if that style can express it.
 fn new_token(old: View<'_>, value: &NewValue, place: Place) -> String {
     let text = match value {
         NewValue::Text(text) => text,

@@ -7,10 +7,11 @@ use crate::text::yaml::resolve::plain_kind;
 use crate::text::yaml::{self, Kind, Tree, View};
 use serde_json::Value;
 
-/// The longest key, as it is written: without a `?`, YAML allows 1024 characters, and some readers only 1024 bytes.
+/// The longest key as it is written, in bytes. Without a `?`, YAML allows 1024 characters, and some parsers only 1024
+/// bytes.
 const MAX_KEY: usize = 1000;
 
-/// The limit of expanded aliases in a typed value.
+/// The most nodes of a value that a user typed, with its aliases expanded. It does not apply to a value without aliases.
 const MAX_NODES: usize = 10_000;
 
 #[derive(Debug, Clone, PartialEq)]
@@ -29,7 +30,7 @@ pub enum NewValue {
 }
 
 impl NewValue {
-    /// A JSON value over as many lines as it has parts.
+    /// Converts a JSON value; its arrays and objects become lists and mappings over several lines.
     pub fn of_json(of: &Value) -> Self {
         match of {
             Value::String(text) => Self::Text(text.clone()),
@@ -37,7 +38,7 @@ impl NewValue {
             Value::Object(map) => {
                 Self::Map(map.iter().map(|(key, it)| (key.clone(), Self::of_json(it))).collect())
             }
-            // Numbers, true, false and null are in YAML what they are in JSON.
+            // Numbers, true, false and null are written alike in YAML and in JSON.
             other => Self::Word(other.to_string()),
         }
     }
@@ -47,7 +48,8 @@ impl NewValue {
         plain_value(view)
     }
 
-    /// Rejects a typed value that is not one YAML value, and keys that no reader accepts.
+    /// Rejects a text of the user that is not one YAML value or whose aliases expand to too much, and keys that are too long
+    /// for some parsers.
     pub(super) fn check(&self) -> Result<(), EditError> {
         match self {
             Self::Text(_) | Self::Word(_) => Ok(()),
@@ -130,7 +132,8 @@ pub(super) fn plain_value(view: View<'_>) -> NewValue {
 }
 
 fn not_a_value(text: &str, reason: String) -> EditError {
-    // If the text is JSON, the fault can only be a key that is too long; YAML's own message says something else.
+    // If the text is valid JSON, the cause can only be a key that is too long, and the YAML parser's message does not say
+    // so.
     let json = serde_json::from_str(text).ok();
     let long_key = json.and_then(|it| NewValue::of_json(&it).check().err());
     long_key.unwrap_or_else(|| EditError::new(VALUE_INVALID, 0, reason))
@@ -141,7 +144,7 @@ pub(super) fn check_key(key: &str) -> Result<(), EditError> {
     check_key_len(scalar::inline(key, Place::Flow).len())
 }
 
-/// Like [`check_key`], for keys that a person typed: existing ones or new ones.
+/// Checks the keys of a value that a user typed, both as they were typed and as planwatch would write them.
 fn check_typed_keys(view: View<'_>) -> Result<(), EditError> {
     // The target of an alias is checked where it is defined.
     if view.is_alias() {

@@ -1,6 +1,6 @@
 //! Verifies that an edited file means exactly the old data plus the change.
 //!
-//! Independent of how edits are made: it compares the meaning of two texts.
+//! The check does not depend on how edits are made: it compares the meaning of two texts.
 
 use super::refusal::BUG;
 use super::{Change, EditError, NewValue};
@@ -85,7 +85,7 @@ impl<'a> Expected<'a> {
         }
     }
 
-    /// Whether each item of the new list is the given one.
+    /// Whether each item of the new list is the one that `expected` returns for its place.
     fn items_are<'v>(
         &mut self,
         old: Option<View<'a>>,

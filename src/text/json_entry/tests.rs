@@ -63,7 +63,7 @@ fn the_file_that_is_made_is_known_again() {
     let with_more = alone.replace("\"planwatch\": {", "\"a\": 1,\n    \"planwatch\": {");
     assert!(!ENTRY.is_alone(&with_more));
     assert_eq!(ENTRY.find(&with_more), Ok(EntryState::Same));
-    // An empty object in the same layout gives something else.
+    // Inserting the entry into an empty object in the same layout gives another text.
     assert!(!ENTRY.is_alone(&ENTRY.put("{\n  \"mcpServers\": {\n  }\n}\n").unwrap()));
 }
 
@@ -117,7 +117,7 @@ fn any_json(depth: u32) -> impl Strategy<Value = String> {
     })
 }
 
-/// Files of settings: any members, and in most of them one for servers.
+/// Settings files with any members; most of them have `mcpServers`.
 fn any_settings() -> impl Strategy<Value = String> {
     let blank = "[ \t]{0,2}(\r?\n[ \t]{0,3})?";
     let servers =
@@ -148,7 +148,7 @@ proptest! {
         }
     }
 
-    /// Any bytes at all: an answer, and never a change of what is not JSON.
+    /// Any text is handled without a panic, and what is inserted can be removed again.
     #[test]
     fn any_text_gets_an_answer(text in "[ -~\\n\u{feff}ä]{0,40}") {
         if let Ok(put) = ENTRY.put(&text) {

@@ -1,7 +1,7 @@
-//! A fast path for typical bodies: headings with `#`, paragraphs, lists with one line per item, fenced code.
+//! A fast path for typical bodies: headings with `#`, paragraphs, lists with one line per item, fenced code, tables.
 //!
-//! It returns exactly the outline that the parser's events give, or `None`: anything that could be read in another way
-//! is left to the parser. The content of a line is not examined, except for the description.
+//! It returns exactly the outline that the parser's events give, or `None`: a body that the parser could read differently
+//! is left to the parser. Inline markup is not parsed, except for the description.
 
 use std::ops::Range;
 
@@ -37,7 +37,7 @@ struct Reader<'a> {
     builder: Builder<'a>,
     body: &'a str,
     parts: Parts,
-    /// A line may be part of a table or define a link.
+    /// Whether some line may be part of a table or define a link.
     may_be_more: bool,
     /// The open lists, the outermost first.
     lists: Vec<List>,
@@ -47,10 +47,10 @@ struct Reader<'a> {
 /// What the next line may continue.
 enum State {
     Between,
-    /// A paragraph that begins here.
+    /// A paragraph that begins at this offset.
     Paragraph(usize),
     List,
-    /// A blank line after a list, which another item would continue.
+    /// A blank line after a list; another item would continue the list.
     AfterList,
 }
 
@@ -66,7 +66,7 @@ struct List {
 }
 
 impl Reader<'_> {
-    /// Reads one line, or a block of code, and returns where the next one begins.
+    /// Reads one line, a block of code or a table, and returns where the next line begins.
     fn line(&mut self, at: usize) -> Option<usize> {
         let end = self.end_of_line(at);
         let line = &self.body[at..end];
@@ -118,7 +118,7 @@ impl Reader<'_> {
     fn blank(&mut self, at: usize) {
         match self.state {
             State::Paragraph(_) => self.end_block(at),
-            // Its last items continue to the next line with a text.
+            // The list's last items end at the next line that is not blank.
             State::List => self.state = State::AfterList,
             State::Between | State::AfterList => {}
         }
@@ -134,7 +134,7 @@ impl Reader<'_> {
         self.state = State::Between;
     }
 
-    /// The first paragraph may be the description; the parser determines its text.
+    /// The first paragraph may be the description. If it may contain markup, the parser determines its text.
     fn describe(&mut self, paragraph: Range<usize>) {
         let text = &self.body[paragraph];
         let outline = &mut self.builder.outline;
@@ -152,7 +152,7 @@ impl Reader<'_> {
     fn heading(&mut self, at: usize, line: &str) -> Option<()> {
         let level = line.bytes().take_while(|it| *it == b'#').count();
         let text = line[level..].strip_prefix(' ')?;
-        // Trailing marks are not text, and the parser's range of a text excludes a leading backslash.
+        // Trailing `#` marks do not belong to the text, and the parser's range of a text excludes a leading backslash.
         let is_usual = !text.starts_with([' ', '#']) && !text.ends_with([' ', '#']) && !text.contains('\\');
         if level > 6 || text.is_empty() || !is_usual {
             return None;
@@ -165,7 +165,7 @@ impl Reader<'_> {
         Some(())
     }
 
-    /// Reads an item's line, whose text begins `behind` its mark.
+    /// Reads the line of an item. `behind` is the length of its mark, including the blank.
     fn item(&mut self, at: usize, indent: usize, (mark, behind): (u8, usize)) -> Option<()> {
         match self.state {
             State::AfterList => return None,
@@ -182,7 +182,7 @@ impl Reader<'_> {
         self.end_items(depth, at);
         let is_new = depth == self.lists.len();
         if is_new {
-            // Only a list that begins with 1 interrupts a paragraph.
+            // A numbered list that does not begin with 1 cannot interrupt a paragraph, so it is left to the parser.
             let begins = mark != b'.' || self.body[start..].starts_with("1.");
             if !begins {
                 return None;
@@ -221,7 +221,7 @@ impl Reader<'_> {
         self.lists.truncate(depth + 1);
     }
 
-    /// Reads a table that ends with a blank line; it contains no structure.
+    /// Reads a table that ends with a blank line or with the body. A table contains no headings and no items.
     fn table(&mut self, start: usize, from: usize) -> Option<usize> {
         let end = self.end_of_line(from);
         let (head, marks) = (&self.body[start..from - 1], self.body.get(from..end)?);
@@ -295,7 +295,7 @@ fn fence(line: &str) -> Option<&str> {
     (fence == "```" && !info.contains('`')).then_some(fence)
 }
 
-/// Whether a text can begin nothing but a paragraph.
+/// Whether a line that begins with this text can only begin or continue a paragraph.
 fn begins_text(text: &str) -> bool {
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
     match text[digits..].bytes().next() {
@@ -315,7 +315,7 @@ mod tests {
     const USUAL: &str = "\n# Add *it* to `x`\n\nFirst `one`,\nsecond é.\n\n## Tasks\n\n- [x] a\n- [ ] b [l](u)\n  - [ ] c\n    1. d\n\n\
         ## Steps\n1. [step 1](step-1.md)\n2. **two**\n\n```rust\n# no | [a]: b\n```\n\n| a | b |\n| --- | --- |\n| - | c |\n";
 
-    /// The fast path agrees with the parser.
+    /// Checks that the fast path agrees with the parser, and returns whether the fast path has read the body.
     fn is_same(body: &str) -> Result<bool, TestCaseError> {
         let (found, sections) = (outline(body, Parts::All), outline(body, Parts::Sections));
         prop_assert_eq!(found.is_some(), sections.is_some());

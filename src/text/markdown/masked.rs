@@ -14,12 +14,12 @@ const RAW: [(&str, &str); 6] = [
     ("<code", "</code"),
 ];
 
-/// Hides code blocks and comments behind blanks and the content of code spans behind `x`; line ends stay.
+/// Replaces code blocks and comments by spaces, and the content of code spans by `x`; line ends stay.
 ///
-/// A code span stays as it is where `is_name` accepts its content. Every byte keeps its place, so ranges of the text
-/// are ranges of the result.
+/// A code span stays as it is if `is_name` accepts its content. The result has as many bytes as the text, so ranges of
+/// the text are ranges of the result.
 pub fn masked(text: &str, is_name: impl Fn(&str) -> bool) -> String {
-    // Code and HTML need one of these.
+    // Code and HTML cannot occur without one of these.
     if !text.contains(['`', '<', '~', '\t']) && !text.contains("    ") {
         return text.to_owned();
     }

@@ -1,8 +1,8 @@
 //! A fast path for typical front matters, about ten times as fast as the scanner.
 //!
-//! Block mappings and lists, texts on one line (plain or quoted, without escapes), lists in brackets and mappings in
-//! braces on one line, and literal texts. It gives exactly the tree that the scanner's events give, or none: any other form,
-//! and every error, is left to the scanner. Nothing is repaired and no error is reported here.
+//! It reads block mappings and lists, scalars on one line (plain or quoted, without escapes), lists in brackets and
+//! mappings in braces on one line, and literal block scalars. It gives exactly the tree that the scanner's events give, or
+//! `None`: any other form, and every error, is left to the scanner. Nothing is repaired and no error is reported here.
 
 use super::resolve::plain_kind;
 use super::{Kind, NONE, Node, NodeId, Style, Tree, keys};
@@ -25,7 +25,8 @@ pub(super) fn read(yaml: &str) -> Option<Tree> {
     reader.line().is_none().then_some(reader.tree)
 }
 
-/// Tabs, carriage returns, other line ends and what is not printed may mean something to the scanner.
+/// Whether the fast path reads this character. Tabs, carriage returns, other line ends and unprintable characters may have
+/// a meaning for the scanner.
 fn is_usual(c: char) -> bool {
     match c {
         '\n' | ' '..='~' => true,
@@ -37,7 +38,7 @@ fn is_usual(c: char) -> bool {
 struct Reader<'a> {
     yaml: &'a str,
     bytes: &'a [u8],
-    /// Everything before has been read; between values the beginning of a line.
+    /// Everything before this offset has been read. Between values, it is the beginning of a line.
     at: usize,
     tree: Tree,
 }
@@ -50,7 +51,7 @@ struct Line {
     start: usize,
 }
 
-/// Where the next line of the same collection begins, or the collection ends.
+/// The next line of the same collection, or the end of the collection.
 enum Next {
     Line(Line),
     End,
@@ -185,7 +186,7 @@ impl Reader<'_> {
         Some(node)
     }
 
-    /// A list in brackets or a mapping in braces, on one line, whose items or values are plain or quoted texts.
+    /// A list in brackets or a mapping in braces, on one line, whose items or values are plain or quoted scalars.
     fn flow(&mut self, kind: Kind, end: u8, lead: u32) -> Option<NodeId> {
         let start = self.at;
         let collection = self.add(kind, Style::Flow, (start, start), lead)?;
@@ -290,7 +291,7 @@ impl Reader<'_> {
         Some(node)
     }
 
-    /// A literal text, deeper than `indent`; its last line ending is clipped or stripped.
+    /// A literal block scalar that is indented by more than `indent`; its last line ending is clipped or stripped.
     fn literal(&mut self, indent: usize, lead: u32) -> Option<NodeId> {
         let start = self.at;
         let header_end = self.end_of_line(start);
@@ -335,7 +336,7 @@ impl Reader<'_> {
         Some(node)
     }
 
-    /// The colon after a key, which is a word of ASCII.
+    /// The offset of the colon after a key that is a word of ASCII.
     fn key_end(&self, start: usize) -> Option<usize> {
         let rest = &self.bytes[start..];
         rest.first().filter(|it| it.is_ascii_alphabetic() || **it == b'_')?;
@@ -344,7 +345,7 @@ impl Reader<'_> {
         (rest[len] == b':' && matches!(rest.get(len + 1), Some(b' ' | b'\n'))).then_some(start + len)
     }
 
-    /// Whether a list's item begins here and goes on after its dash.
+    /// Whether an item of a list begins here and continues on the line of its dash.
     fn is_dash(&self, at: usize) -> bool {
         self.bytes[at] == b'-' && self.bytes.get(at + 1) == Some(&b' ')
     }
@@ -382,7 +383,7 @@ impl Reader<'_> {
         Some(id)
     }
 
-    /// Puts a node that is complete after the last one of a collection.
+    /// Appends a complete node to a collection; `last` is the last node of the collection so far.
     fn append(&mut self, parent: NodeId, last: NodeId, child: NodeId) {
         let height = self.tree.nodes[child as usize].height + 1;
         let parent = &mut self.tree.nodes[parent as usize];
@@ -413,7 +414,7 @@ mod tests {
         phase:\ngoals:\n- é one\n- 2 # c\nmetadata:\n  a: 1.5\n  b:\n    - c\nattempts:\n  - at: 2026-01-02\n    notes: |\n      first\n\n        deeper # text\n\
         \x20   by: 'x y'\n  - notes: |-\n      last: one\n\nverify:\n  - cargo test -- a:b\n";
 
-    /// The scanner gives the same tree for a text that is read here.
+    /// Checks that the scanner gives the same tree, and returns whether the fast path has read the text.
     fn is_same(yaml: &str) -> Result<bool, TestCaseError> {
         let Some(found) = read(yaml) else { return Ok(false) };
         let scanned = scanned(yaml).map_err(|it| TestCaseError::fail(format!("{it} in {yaml:?}")))?;

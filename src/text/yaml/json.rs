@@ -1,4 +1,4 @@
-//! YAML as JSON, within a limit: written out, aliases can be far larger than the text.
+//! Converts YAML to JSON. The size is limited, because expanded aliases can be far larger than the text.
 
 use super::{Kind, Tree, View, resolve};
 use serde_json::{Map, Number, Value};
@@ -15,8 +15,8 @@ pub struct JsonError;
 impl View<'_> {
     /// The value as JSON, merges applied, aliases expanded, tags dropped.
     ///
-    /// Keys are text; of keys that differ only in kind the first wins. Numbers that JSON cannot hold
-    /// exactly, infinities and leading zeros become text as they are written.
+    /// Keys are text; of keys that differ only in kind the first wins. Integers beyond 64 bits, integers with leading zeros,
+    /// infinities and NaN become text as they are written.
     pub fn to_json(self) -> Result<Value, JsonError> {
         Budget::of(self.tree).to_json(self)
     }
@@ -39,7 +39,8 @@ impl View<'_> {
     }
 }
 
-/// What may still be spent on one text. All of its values share it, so that many small bombs count as a large one.
+/// The nodes and bytes that may still be produced from one text. All values of the text share it, so that many small
+/// expansions count as a large one.
 #[derive(Debug)]
 pub struct Budget {
     nodes: usize,
@@ -51,8 +52,7 @@ impl Budget {
         Self { nodes: tree.nodes.len() + MORE_NODES, bytes: tree.source.len() + MORE_BYTES }
     }
 
-    /// Like [`View::to_json`], out of this budget. The recursion is no deeper than a tree may be high, aliases
-    /// included.
+    /// Like [`View::to_json`], within this budget. `MAX_DEPTH` limits the depth of the recursion, aliases included.
     pub fn to_json(&mut self, view: View<'_>) -> Result<Value, JsonError> {
         let text = view.text().unwrap_or_default();
         self.spend(text)?;
@@ -91,7 +91,8 @@ impl Budget {
 
 fn number(text: &str) -> Value {
     let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
-    // YAML 1.1 reads octal, most readers text: the leading zero means something to the author.
+    // YAML 1.1 reads such a number as octal, the core schema as decimal. The author wrote the zero for a reason, so the
+    // number stays as it is written.
     if digits.len() > 1 && digits.starts_with('0') && digits.bytes().all(|it| it.is_ascii_digit()) {
         return Value::from(text);
     }

@@ -1,7 +1,7 @@
-//! YAML of a front matter: its meaning and the location of each byte.
+//! The YAML of a front matter: its data, and where each value is written.
 //!
-//! Reading only; `header_edit` writes. A tree is an arena, so that no shape of input can overflow the stack, neither
-//! here nor on drop. Aliases are never expanded but resolved on access.
+//! This module only reads; `header_edit` writes. A tree is an arena, so that no shape of input can overflow the stack,
+//! neither here nor on drop. Aliases are never expanded but resolved on access.
 
 mod fast_path;
 mod gap;
@@ -53,7 +53,7 @@ pub enum Style {
     Double,
     Literal,
     Folded,
-    /// A list or mapping in brackets, or the one pair of a flow list that has none.
+    /// A list in brackets, a mapping in braces, or a single pair without braces in a flow list, as in `[a: b]`.
     Flow,
     Block,
     Alias,
@@ -97,12 +97,12 @@ struct Node {
     start: u32,
     /// For a scalar with kept blank lines: before the last of their line endings.
     end: u32,
-    /// The dash, the colon or, for a key, the question mark in front.
+    /// The offset of the dash or colon before a value, or of the question mark before a key.
     lead: u32,
     tag: u32,
     tag_span: (u32, u32),
     has_anchor: bool,
-    /// A key of this mapping is a plain `<<`.
+    /// Whether this mapping has a merge key (`<<`).
     has_merge: bool,
     first: NodeId,
     next: NodeId,
@@ -230,7 +230,7 @@ impl<'a> View<'a> {
         self.own_entries().find(|(it, _)| it.has_len(key.len()) && it.text() == Some(key))
     }
 
-    /// Distinguishes most keys cheaply.
+    /// A cheap comparison that excludes most other keys.
     fn has_len(self, len: usize) -> bool {
         let (from, to) = self.target().raw().content;
         (to - from) as usize == len

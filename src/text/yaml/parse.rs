@@ -1,7 +1,7 @@
-//! Text to tree, in one pass over the scanner's events. The only file that names the scanner.
+//! Builds the tree in one pass over the scanner's events. This is the only file that uses the scanner (`granit_parser`).
 //!
-//! The scanner says what there is and where scalars and brackets are. Where dashes, colons, anchors and tags
-//! are is found by walking over the gaps, which hold nothing but those, blanks and comments.
+//! The scanner reports the nodes, and where scalars and brackets are. Indicators (such as dashes and colons), anchors and
+//! tags are found in the gaps between them, which contain only these, blanks and comments.
 
 use super::gap::Gap;
 use super::repair::Repair;
@@ -14,7 +14,7 @@ use std::ops::Range;
 
 /// Parses a front matter: one document, a mapping or nothing.
 ///
-/// Linear in the text's length, at most [`MAX_DEPTH`] levels and [`MAX_ALIASES`] aliases.
+/// The time is linear in the text's length. More than [`MAX_DEPTH`] levels or [`MAX_ALIASES`] aliases are an error.
 pub fn parse(yaml: &str) -> Result<Tree, YamlError> {
     let tree = parse_node(yaml)?;
     let root = tree.root();
@@ -77,7 +77,8 @@ fn build(yaml: &str) -> Result<Tree, Failure> {
         flow_nesting_limit: MAX_DEPTH,
         block_nesting_limit: MAX_DEPTH,
     };
-    // A block scalar has another meaning at the very end of a text, so a line end is added, as in a file.
+    // Without a line end, a block scalar at the end of the text would have another value, so a line end is added, as a
+    // file has it.
     let eol = if yaml.is_empty() || yaml.ends_with(['\n', '\r']) { "" } else { "\n" };
     let text = format!("{yaml}{eol}...\n");
     for event in Parser::new_from_str_with_options(&text, options) {
@@ -185,7 +186,7 @@ impl<'a> Builder<'a> {
         let style = scalar_style(style);
         let written = match style {
             Style::Literal | Style::Folded => {
-                // The scanner reports no indentation for a text of blanks: then every line is text.
+                // The scanner reports no indentation for a block scalar of blanks. All lines belong to such a scalar.
                 let is_blank = indent.is_none() && text.contains([' ', '\t']);
                 self.gap.block_scalar(before.at, range.end, indent, is_blank)
             }
@@ -269,7 +270,7 @@ impl<'a> Builder<'a> {
         Ok(())
     }
 
-    /// A pair without a value ends after its colon, any other node where its content ends.
+    /// Where a node ends; 0 if there is none. An omitted value ends after its colon.
     fn end_of(&self, id: NodeId) -> u32 {
         self.tree.nodes.get(id as usize).map_or(0, |it| it.end)
     }
@@ -293,7 +294,7 @@ impl<'a> Builder<'a> {
         };
         let outer = self.gap.peek();
         self.gap.skip_properties(props.anchor != 0, &props.span);
-        // An omitted key is at its colon, anything else after what precedes it.
+        // An omitted key is at its colon; any other omitted node is directly after its indicator and properties.
         let is_bare_key = is_key && lead.is_none() && props.is_empty();
         let at = if is_unwritten && !is_bare_key { self.gap.at } else { self.gap.peek() };
         Before { lead: lead.map_or(NONE, |it| it as u32), outer: outer as u32, at }
@@ -429,7 +430,7 @@ fn has_end_mark(yaml: &str) -> bool {
     yaml.split_inclusive(['\n', '\r']).any(is_mark)
 }
 
-/// The first line of a conflict marker of git; ordinary YAML has no such line.
+/// The offset of the first conflict marker of git; ordinary YAML has no such line.
 fn conflict_marker(yaml: &str) -> Option<usize> {
     let mut at = 0;
     for line in yaml.split_inclusive('\n') {

@@ -1,5 +1,5 @@
-//! Texts that other readers accept and the scanner does not: a copy is repaired, and the tree's offsets are mapped
-//! back.
+//! Texts that other parsers accept and the scanner does not: a copy of the text is repaired, and the offsets in the tree
+//! are mapped back.
 //!
 //! A text is repaired only if the repair cannot change its meaning. Known cases are continuation lines of a quoted
 //! scalar that are not indented (libyaml accepts them; writers that wrap titles produce them), a comment directly after
@@ -7,10 +7,11 @@
 
 use super::{NONE, Tree, YamlError};
 
-/// Every repair parses the text again; this is the limit of all together.
+/// After each repair the text is parsed again. This is the limit of the bytes that are parsed in total.
 const MAX_READ: usize = 2 << 20;
 
-/// More than any enclosing block is indented; leading blanks of a continuation line mean nothing.
+/// How many blanks are inserted: more than enclosing blocks are usually indented. Leading blanks of a continuation line
+/// have no meaning.
 const INDENT: usize = 128;
 
 pub(super) struct Repair<'a> {

@@ -1,4 +1,4 @@
-//! What a plain scalar is in YAML 1.2's core schema (chapter 10.3.2); no other schema.
+//! What a plain scalar is in YAML 1.2's core schema (chapter 10.3.2). Other schemas are not supported.
 
 use super::Kind;
 
@@ -12,7 +12,7 @@ pub(crate) fn plain_kind(text: &str) -> Kind {
     }
 }
 
-/// The exact value of an integer in the core schema, where 128 bits hold it.
+/// The exact value of an integer in the core schema; `None` if 128 bits cannot hold it.
 pub(crate) fn integer(text: &str) -> Option<i128> {
     if let Some(digits) = text.strip_prefix("0o") {
         return i128::from_str_radix(digits, 8).ok();

@@ -19,7 +19,7 @@ pub(crate) struct Comparison {
 }
 
 impl Comparison {
-    /// See [`same`]. The recursion is no deeper than a tree may be high.
+    /// See [`same`]. `MAX_DEPTH` limits the depth of the recursion.
     pub(crate) fn same(&mut self, left: View<'_>, right: View<'_>) -> bool {
         let through_alias = left.style() == Style::Alias || right.style() == Style::Alias;
         let (left, right) = (left.target(), right.target());

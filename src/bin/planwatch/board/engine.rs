@@ -56,7 +56,7 @@ pub(crate) enum Action {
     Move(Verb),
     Attempt,
     Note,
-    /// Adds a step after the one that is named, else at the end of the plan.
+    /// Adds a step: after the step that the request names, or at the end of the plan if it names a plan.
     Add,
     Confirm,
     /// Finds out what would be undone.

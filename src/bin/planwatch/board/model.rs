@@ -259,7 +259,7 @@ impl Model {
                 () if it.steps_ready > 0 => 1,
                 () => 2,
             };
-            // Plans without a reason come after all others.
+            // Plans that need no attention come after all others.
             (it.attention.is_none(), it.attention, rank)
         };
         // Plans are shown below their program, one level deep. A plan whose program is missing, or is itself below a

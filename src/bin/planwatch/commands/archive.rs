@@ -1,4 +1,4 @@
-//! `archive` and its hidden twin `restore`.
+//! `archive`, and the hidden verb `restore`.
 
 use planwatch::ops::archive::{self, ArchiveRequest};
 

@@ -58,7 +58,7 @@ pub(crate) fn run(session: &Session, args: &Draft) -> Result<u8, Failure> {
     });
     drop(spinner);
     if is_first && report.as_ref().map_or(true, |it| it.plan.is_none()) {
-        // A directory that is not empty may contain the user's files.
+        // This removes only an empty directory; another one may contain the user's files.
         std::fs::remove_dir(context.plans.root()).ok();
     }
     let report = report?;
@@ -166,7 +166,8 @@ fn source_again(session: &Session, args: &Draft) -> Result<Option<Source>, Failu
             format!("planwatch draft {name_word} --continue --from FILE", name_word = shell_word(&name));
         return Err(Failure::usage("the draft does not remember a file with its conversation", hint));
     }
-    // The name is read from a file of the plan, which may have come with the repository.
+    // The name is read from a file of the plan, which may have come with the repository, so only files of the repository
+    // are read.
     let conversation = named_text::read_inside(session, Path::new(&named)).map_err(|it| {
         it.with_hint(format!(
             "planwatch draft {name_word} --continue --from FILE",

@@ -28,7 +28,7 @@ pub(super) fn words(settings: &PagerSettings) -> Option<Vec<String>> {
     if named.is_empty() || named == "cat" {
         return None;
     }
-    // A command with an unclosed quote is kept whole, so that the error that it cannot be started names it.
+    // A command with an unclosed quote is kept whole: it cannot be started, and the error names it.
     Some(shell_words::split(named).unwrap_or_else(|_| vec![named.to_owned()]))
 }
 

@@ -1,4 +1,5 @@
-//! `export --all --format html`: the first page of a directory of pages, with all plans, decisions and insights.
+//! `export --all --format html`: the first page of a directory of pages. It lists the plans that are not archived, the
+//! decisions that are not superseded, and the insights.
 
 use std::collections::BTreeSet;
 
@@ -21,7 +22,7 @@ pub(in crate::ops::export) struct Index {
 }
 
 impl Index {
-    /// All plans but archived ones, as the files say.
+    /// All plans except archived ones, without this machine's records of claims.
     pub(in crate::ops::export) fn of(context: &Context) -> Result<Self, Error> {
         let all = LoadQuery::all().without_claims().load(context)?.plans;
         let views = Views::of(context, &all);
@@ -59,7 +60,7 @@ impl Index {
     }
 }
 
-/// Plans as a table, with links to their pages where they have one.
+/// Plans as a table, with a link to each plan that has a page.
 pub(super) fn table(plans: &[PlanShape], reach: &Reach<'_>) -> Markup {
     html! {
         div.scroll tabindex="0" role="group" aria-label="Plans" { table.plans {

@@ -1,4 +1,5 @@
-//! Where the links and images of a page lead: within it, and to the other pages of a site.
+//! The addresses in a page: links lead to plans and steps on the page itself or on other pages of the site, and images in
+//! the plans directory are embedded.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -14,7 +15,7 @@ use crate::plan::id::{PlanId, StepId, read_step_id};
 pub(super) struct Site<'a> {
     /// The plans that have a page.
     pub(super) plans: &'a BTreeSet<String>,
-    /// From the page to the directory of the plans' pages.
+    /// The relative address of the directory of the plans' pages, as seen from the page.
     pub(super) way: &'static str,
 }
 

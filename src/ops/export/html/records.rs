@@ -46,7 +46,7 @@ pub(super) fn insights(all: &[Insight], reach: &Reach<'_>, names_place: bool) ->
     }
 }
 
-/// When and by whom.
+/// The time and the author of a decision or an insight.
 fn origin(at: Option<Time>, by: Option<&str>) -> Markup {
     html! {
         @if at.is_some() || by.is_some() {

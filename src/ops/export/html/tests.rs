@@ -99,7 +99,7 @@ const ATTRIBUTES: &[&str] = &[
     "y2",
 ];
 
-/// Reads each tag of a page: its name, and its attributes. All text is escaped, so that every `<` begins a tag.
+/// Reads each tag of a page: its name and its attributes. All text is escaped, so every `<` begins a tag.
 fn tags(page: &str) -> Vec<(String, Vec<(String, String)>)> {
     let mut found = Vec::new();
     let mut rest = page;

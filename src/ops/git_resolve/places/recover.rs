@@ -30,7 +30,7 @@ pub(in crate::ops::git_resolve) fn recover(
     let all = git.index_entries(&[&resolving.plans])?;
     let kept: HashSet<&str> = all.iter().map(|it| it.oid.as_str()).collect();
     for (files, replayed) in [(&places.ours, None), (&places.theirs, merging.replayed.as_deref())] {
-        // A merge does not change a file that is the same on both sides. A rebase that left out merges may have.
+        // A merge does not change a file that is the same on both sides. A rebase that left out merges may have changed it.
         let is_of_both = |path: &PathBuf, oid: &Oid| {
             merging.has_left_out_merges
                 && [&places.ours, &places.theirs].iter().all(|it| it.get(path) == Some(oid))
@@ -129,8 +129,8 @@ impl Places<'_> {
         })
     }
 
-    /// A step merged with another version of it, and what was decided. None if that gives a conflict or loses an attempt or
-    /// note, or if the other one is a step that was squashed into this one.
+    /// A step merged with another version of it, and what was decided. None if the merge changes nothing, gives a conflict,
+    /// or loses an attempt or note, or if the version is that of another step, such as one that was squashed into this one.
     fn joined(
         &self,
         path: &Path,

@@ -27,7 +27,7 @@ fn single<'s>(steps: &'s Steps, identity: &Identity) -> Option<&'s (PathBuf, Vec
     }
 }
 
-/// Merges such steps again. A file that was edited since the merge is left alone.
+/// Repairs such steps. A file that was edited since the merge is left alone.
 pub(in crate::ops::git_resolve) fn reunite(
     resolving: &Resolving<'_>,
     writing: &mut Transaction<'_>,
@@ -128,7 +128,7 @@ impl Places<'_> {
         let lost = now.iter().find(|it| it.0 != *target);
         let statuses = [own, other].map(|it| merge::status_of(&it.1));
         let (base, ours, theirs) = if let Some((_, twin)) = lost {
-            // A version that a rebase added again can be older than the base.
+            // A version that a rebase added again can be older than the base, so the base is used only for the sides' texts.
             let are_sides = [(&own.1, &other.1), (&other.1, &own.1)].contains(&(text, twin));
             (known.filter(|_| are_sides), text, twin)
         } else if !statuses.contains(&merge::status_of(text)) {
@@ -182,7 +182,7 @@ impl Places<'_> {
         let step = (step.0.clone(), with_id_of(&copy.1, step.1.clone()).ok()?);
         let path = step.0.clone();
         let (ours, theirs) = if is_live_in_ours { (step, copy) } else { (copy, step) };
-        // A version that a rebase added again can be older than the base.
+        // A version that a rebase added again can be older than the base, so no base is used.
         Some(Group { paths: vec![path], base: None, ours: Some(ours), theirs: Some(theirs) })
     }
 

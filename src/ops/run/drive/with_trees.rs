@@ -32,9 +32,8 @@ impl Driver<'_> {
         self.surface.report(&Event::Note { text });
     }
 
-    /// The tree in which a claimed step is worked on; none: it is the user's own. The agent and the `verify` commands
-    /// must be trusted as they are in that tree. If they are not, or if the tree cannot be provided, the step is
-    /// released.
+    /// The working tree in which a claimed step is worked on. `None`: the user's own. The agent and the `verify` commands must
+    /// be trusted as they are in that tree. If they are not, or if the tree cannot be provided, the step is released.
     pub(super) fn tree_for(&self, begun: &Begun) -> Result<Option<Tree>, Error> {
         let Some(trees) = &self.trees else { return Ok(None) };
         let provided = self.provide(trees, begun);
@@ -45,7 +44,7 @@ impl Driver<'_> {
     }
 
     fn provide(&self, trees: &Trees, begun: &Begun) -> Result<Option<Tree>, Error> {
-        // If the run that died had no worktrees, the work that is to be verified is in the user's tree.
+        // If the run that died had no worktrees, the work that is to be verified is in the user's working tree.
         if begun.task == Task::Verify && !trees.has_branch(&begun.step.id)? {
             return Ok(None);
         }
@@ -60,7 +59,7 @@ impl Driver<'_> {
         crate::ops::run::Surface::context(self)
     }
 
-    /// Merges the work that a killed run left of completed steps, before a step is begun.
+    /// Merges the work on completed steps that a killed run left unmerged. Called before the first step is begun.
     pub(super) fn take_up(&self) -> Result<(), Error> {
         let Some(trees) = &self.trees else { return Ok(()) };
         let left = trees.left()?;
@@ -141,7 +140,7 @@ impl Driver<'_> {
                 self.remove(trees, tree, step);
             }
             Verdict::NotMerged(why) => return Ok(Some(unmerged(why.clone()))),
-            // It was completed without the run: by a person meanwhile, or with --force.
+            // The step was not completed under the run's claim, but by a person meanwhile, or with --force.
             Verdict::AsItIs(StepStatus::Completed) => match self.merged(trees, tree, step)? {
                 None => self.remove(trees, tree, step),
                 Some(why) => return Ok(Some(unmerged(why))),
@@ -151,7 +150,7 @@ impl Driver<'_> {
         Ok(None)
     }
 
-    /// Ends a run with working trees: moves the user's branch forward, and says what stays.
+    /// Ends a run with working trees: moves the user's branch forward, and reports which branches stay.
     pub(super) fn end_trees(&self) -> Option<TreesReport> {
         let trees = self.trees.as_ref()?;
         let mut report = TreesReport { branch: trees.branch().to_owned(), ..TreesReport::default() };

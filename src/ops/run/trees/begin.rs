@@ -1,7 +1,7 @@
 //! The start of a run with working trees: whether it may begin, and whether it continues what an earlier run left.
 //!
-//! There is one record for each working tree and branch, with the id of its runs and the commit from which the last one
-//! began. A lock next to it is held as long as a run lives; the system releases it when the process ends in any way.
+//! There is one record for each working tree and branch, with the id of its runs and the commit from which the last run
+//! began. A lock next to the record is held as long as a run lives. The system releases it however the process ends.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -18,7 +18,7 @@ use crate::ops::run::RunRequest;
 use crate::ops::run::trees::Trees;
 use crate::ops::run::trees::names;
 
-/// How long to wait for the lock: a process that a killed run was just starting holds the run's locks for a moment.
+/// How long to wait for the lock. After a run was killed, a process that it was just starting may hold the lock for a moment.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(2);
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -37,11 +37,11 @@ struct Place {
     head: Oid,
     /// `refs/heads/…`.
     branch: String,
-    /// The plans directory, relative to the repository's root; none: it is outside.
+    /// The plans directory, relative to the repository's root. `None`: it is outside the repository.
     plans: Option<PathBuf>,
 }
 
-/// Refuses a run with working trees where these are impossible.
+/// Refuses a run with working trees if they are not possible here.
 pub(crate) fn check(context: &Context) -> Result<(), Error> {
     place(context).map(drop)
 }
@@ -136,21 +136,21 @@ fn fresh_run(context: &Context) -> Result<String, Error> {
     Ok(format!("{letter}{:07x}", random >> 36))
 }
 
-/// Where the merge driver finds planwatch.
+/// The `PATH` in which merge drivers find planwatch.
 fn search(request: &RunRequest) -> Option<OsString> {
     request.environment.iter().find(|(name, _)| name == "PATH").map(|(_, it)| it.clone())
 }
 
-/// What becomes of the branch with the merged work.
+/// What the start of a run does with the branch with the merged work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Start {
-    /// It is made where `HEAD` is.
+    /// The branch does not exist, and is made at `HEAD`.
     Make,
-    /// All of it is in `HEAD`; it begins again there.
+    /// `HEAD` has all of its work, so the branch is moved to `HEAD`.
     Again,
-    /// An earlier run was killed, or could not merge it: it goes on.
+    /// An earlier run was killed, or could not merge the branch: this run continues with it.
     GoOn,
-    /// It holds work that `HEAD` lacks, and `HEAD` has moved since.
+    /// The branch has work that `HEAD` does not have, and `HEAD` has moved since. The run is refused.
     Refuse,
 }
 

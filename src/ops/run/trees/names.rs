@@ -4,10 +4,11 @@
 use crate::plan::id::StepId;
 use crate::store::ref_name::part;
 
-/// Below it are all branches of runs. `status --branches` and the choice of numbers leave them out.
+/// The first part of the names of all branches of runs. `status --branches` and the choice of step numbers ignore these
+/// branches.
 const ALL: &str = "planwatch-run";
 
-/// The name of the branch with the merged work. In branches, a plan with this name is escaped.
+/// The last part of the name of the branch with the merged work. In the names of branches, a plan with this name is escaped.
 const MAIN: &str = "main";
 
 /// The common prefix of the full names of a run's refs.

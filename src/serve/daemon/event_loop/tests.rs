@@ -77,7 +77,7 @@ fn with_rig(test: impl FnOnce(&mut Rig<'_>)) -> Heard {
     let inbox = Inbox { sender, receiver, ..Inbox::default() };
     let daemon = Daemon::begin(&make_context, &socket_dirs, inbox, &mut heard).unwrap();
     let mut rig = Rig { daemon, home: &home, seen, through };
-    // The probe of the start, whose event the daemon must receive.
+    // The daemon must receive the event of the probe that it made at the start.
     rig.let_through_cookie();
     test(&mut rig);
     rig.daemon.leave("the test is over");
@@ -195,7 +195,7 @@ fn an_answer_includes_the_write_just_before_it() {
         rig.let_through_all();
         assert!(is_fresh(&answer));
         assert_eq!(rig.indexed("a").as_deref(), Some("completed"));
-        // A request does not wait, even with a long delay ahead.
+        // A request does not wait for the delay after planwatch's own writes.
         write_own(rig, "pending");
         let later = Instant::now() + DEADLINE;
         rig.daemon.indexing.dirty.plans.insert("a".to_owned());

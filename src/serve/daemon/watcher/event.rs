@@ -48,7 +48,8 @@ impl RuntimePaths {
         self.dir.split('/').next().unwrap_or_default()
     }
 
-    /// The parent directory and name within it, if it is shared with other state; `None` if it is `.planwatch` itself.
+    /// The parent directory of `dir`, and the name of `dir` in it; `None` if `dir` is directly in the plans directory, as
+    /// `.planwatch` is.
     pub(crate) fn among(&self) -> Option<(&str, &str)> {
         self.dir.rsplit_once('/')
     }

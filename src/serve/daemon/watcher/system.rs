@@ -38,10 +38,10 @@ const COOKIES: &str = "cookies";
 /// How long to wait for the end of a source that is replaced.
 const LONGEST_END: Duration = Duration::from_secs(1);
 
-/// The maximum number of events in a batch after the first.
+/// The maximum number of events in a batch, not counting the first one.
 const LONGEST_BATCH: usize = 1024;
 
-/// How many cookies may wait for their events at the same time.
+/// After lost events, the events of the newest cookie and of this many cookies before it are sent.
 const MOST_COOKIES: u64 = 64;
 
 /// One event of the system.
@@ -53,7 +53,7 @@ pub(crate) struct Raw {
     change: Option<(EventKind, PathBuf)>,
 }
 
-/// Classifies the write behind an event. It is a heuristic that affects only when the plan is indexed.
+/// Guesses how the file of an event was written. The result only decides how soon the plan is indexed.
 pub(crate) fn write_kind(batch: &[Raw], at: usize) -> WriteKind {
     let renamed = |at: usize, mode: RenameMode| match &batch.get(at)?.change {
         Some((EventKind::Modify(ModifyKind::Name(it)), path)) if *it == mode => Some(path),
@@ -149,7 +149,7 @@ impl Source {
         let mut errors = Vec::new();
         while !ops.is_empty() {
             let Err(failed) = self.watcher.update_paths(ops) else { break };
-            // All others would fail in the same way.
+            // The remaining operations would fail in the same way.
             let is_last = failed.origin.is_none() || matches!(failed.source.kind, ErrorKind::MaxFilesWatch);
             errors.push(failed.source);
             ops = if is_last { Vec::new() } else { failed.remaining };
@@ -262,8 +262,8 @@ impl Watcher {
         self.watch_own(plans, true);
     }
 
-    /// `notify` does not watch a path again that it watches already. After lost events another directory may be at that
-    /// path, so all watches are replaced.
+    /// `notify` does not set a second watch on a path. After lost events another directory may be at a watched path, so
+    /// all watches are replaced.
     fn replace_sources(&mut self) -> io::Result<()> {
         let number = self.number + 1;
         let plans = Source::open(&self.sender, number, CHANGES)?;
@@ -286,7 +286,8 @@ impl Watcher {
             return;
         }
         let is_new = is_new || before != own;
-        // If the state directory is shared, planwatch's own directory may be recreated while the one around it stays.
+        // If `.planwatch` holds the state of someone else, planwatch uses a deeper directory, which may be recreated while
+        // its parent directory stays. So the parent directory is watched, too.
         let among = own.among().map(|it| it.0);
         for relative in among.into_iter().chain([own.cookies.as_str()]) {
             self.watch(vec![self.root.join(relative)], is_new);
@@ -382,7 +383,8 @@ impl Watcher {
         self.watch(vec![directory], false);
     }
 
-    /// Watches paths; with `is_new` also those that are watched already, as they may be something else by now.
+    /// Watches paths. With `is_new`, paths that are watched already are watched again, because another file may be there
+    /// now.
     fn watch(&mut self, paths: Vec<PathBuf>, is_new: bool) {
         let mode = if self.is_recursive { RecursiveMode::Recursive } else { RecursiveMode::NonRecursive };
         let ops = paths.into_iter().flat_map(|path| {
@@ -411,8 +413,8 @@ impl Watcher {
 
     /// Covers everything again after lost events.
     ///
-    /// The events of waiting cookies may be among them. Every cookie up to the newest one that exists now is older than
-    /// the scan that follows, so its event is sent here.
+    /// The events of waiting cookies may be among the lost ones. The newest cookie that exists now and the cookies before
+    /// it are older than the scan that follows, so their events are sent here.
     fn recover(&mut self, plans: &PlansDir) {
         self.is_stale = !self.is_recursive;
         self.cover(plans);
@@ -470,7 +472,7 @@ impl Watcher {
 
     /// Interprets an event in the plans. The file that has the name now may be newer than the event.
     fn see_inside(&mut self, plans: &PlansDir, relative: &str, is_content: bool) -> Option<WatchEvent> {
-        // A file next to the plans belongs to no plan, unless it is a link to one.
+        // The content of a file directly in the plans directory belongs to no plan.
         if is_content && !relative.contains('/') {
             return None;
         }

@@ -18,7 +18,7 @@ use crate::store::transaction::ChangeReport;
 pub(crate) struct Call {
     pub(crate) path: Vec<(String, String)>,
     pub(crate) query: Map<String, Value>,
-    /// Null where none was sent.
+    /// Null if the route takes no body.
     pub(crate) body: Value,
 }
 

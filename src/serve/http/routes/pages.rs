@@ -1,7 +1,8 @@
 //! Pages of lists.
 //!
 //! A cursor holds the key of the last item that was shown, and the number of items up to it. The next page begins after
-//! that item, even if items before it were added or removed; if it is gone or has no key, after that number of items.
+//! that item, even if items before it were added or removed. If that item is gone or has no key, the next page begins
+//! after that number of items.
 
 use std::fmt::Write;
 
@@ -44,7 +45,7 @@ pub(crate) fn page(
     let Some(items) = reply.body.get_mut(key).and_then(Value::as_array_mut) else { return Ok(reply) };
     let begin = cursor.map_or(0, |(place, last)| {
         let is_last = |it: &Value| !last.is_empty() && id(it) == last;
-        // Keys need not be unique: the item at its old place comes before another one with the same key.
+        // Keys need not be unique: an item at the old place is preferred to another one with the same key.
         let is_in_place = place.checked_sub(1).and_then(|it| items.get(it)).is_some_and(is_last);
         let after = || items.iter().position(is_last).map(|it| it + 1);
         if is_in_place { place } else { after().unwrap_or(place) }

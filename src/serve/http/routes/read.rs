@@ -172,7 +172,7 @@ fn plans(context: &Context, call: &Call) -> Result<Reply, Problem> {
     paged(call, Reply::of(report.kind(), report.to_json()), "plans")
 }
 
-/// Steps, or the plans of a program. A status of the other kind selects nothing.
+/// Steps, or the plans of a program. A status that the listed items cannot have matches none of them.
 fn steps(context: &Context, call: &Call) -> Result<Reply, Problem> {
     let mut request = ListRequest { plan: Some(call.plan()?), ..request(call)? };
     let words = std::mem::take(&mut request.status);

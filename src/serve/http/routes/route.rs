@@ -155,7 +155,7 @@ impl Route {
         self
     }
 
-    /// Sets the path below which new things are found; answers of 201 have it as their `Location`.
+    /// Sets the path below which new items are found. The `Location` of a 201 answer is this path with the item's id.
     pub(crate) fn makes_at(mut self, path: &'static str) -> Self {
         self.location = Some(path);
         self
@@ -171,7 +171,7 @@ impl Route {
         self.answers(200, schema).refuses(errors).by(handler)
     }
 
-    /// Like [`Self::does`], where something new is made below a path; a dry run answers 200.
+    /// Like [`Self::does`], for a route that creates something below `path`: it answers 201, or 200 for a dry run.
     pub(crate) fn makes(self, schema: Value, path: &'static str, handler: Handler) -> Self {
         self.answers(201, schema.clone()).makes_at(path).does(schema, MAKING, handler)
     }
@@ -181,7 +181,7 @@ impl Route {
         self.errors.contains(&412)
     }
 
-    /// Whether its answer has an etag, with which a client can ask again.
+    /// Whether its answer has an etag that a client can send as `If-None-Match`.
     pub(crate) fn is_conditional(&self) -> bool {
         self.verb == Method::GET && self.media == "application/json" && !self.takes_key()
     }
@@ -218,7 +218,7 @@ fn describe(name: &str, schema: &mut Value) {
     }
 }
 
-/// The schema of a field as a query can hold it: null is an omitted parameter.
+/// The schema of a field as a query parameter: without null, because the parameter is left out instead.
 fn sent(mut schema: Value) -> Value {
     if let Some(object) = schema.as_object_mut() {
         object.remove("format");

@@ -1,4 +1,5 @@
-//! The routes that scripts know, as the document describes them; they are answered in `serve::http::{script_api, events}`.
+//! The routes for scripts, as the OpenAPI document describes them. Their handlers are in
+//! `serve::http::{script_api, events}`.
 
 use serde_json::{Value, json};
 
@@ -66,8 +67,8 @@ pub(crate) fn routes() -> Vec<Route> {
         get("/api/events", "follow_events", "watch")
             .about("An endless stream of changes as server-sent events")
             .media("text/event-stream")
-            // The schema of one event, because generated clients check each event against it. OpenAPI 3.1 cannot
-            // describe the events of a stream.
+            // This schema accepts everything, because generated clients check each event against it, and OpenAPI 3.1
+            // cannot describe the events of a stream.
             .answers(200, json!({})),
     ]
 }

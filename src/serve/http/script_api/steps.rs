@@ -40,7 +40,7 @@ pub(super) async fn show(State(app): State<App>, step: Named) -> Result<Response
     Ok(SeedStep::answer(step))
 }
 
-/// Updates a step, all in one write.
+/// Updates all given fields of a step in one write.
 pub(super) async fn update(
     State(app): State<App>,
     step: Named,

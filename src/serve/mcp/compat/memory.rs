@@ -1,4 +1,4 @@
-//! The single tool with an action for each operation on plans.
+//! The tool `memory_plan`, which has an action for each operation on plans.
 //!
 //! A table lists the arguments of each action. Other arguments are refused, so that none is silently ignored.
 

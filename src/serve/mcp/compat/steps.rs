@@ -172,8 +172,7 @@ fn add_step(call: &Call, asked: AddStep) -> Result<Value, Refusal> {
 
 /// The id of the claim that a report belongs to, because these tools have no argument for it.
 ///
-/// It is a claim of the user who runs this server (over HTTP, the daemon), such as one that a script made over HTTP. A
-/// claim in another name is not used.
+/// Only a claim in the name of the user who runs this server is used, such as one that a script made over HTTP.
 fn claim_of(call: &Call, id: &str) -> Result<Option<String>, Refusal> {
     let (step, _) = upsert::step(&call.context, id)?;
     let claim = step.claim.filter(|it| it.by.as_deref() == Some(call.person.as_str()));

@@ -193,7 +193,7 @@ fn create_plan(call: &Call, asked: CreatePlan) -> Result<Value, Refusal> {
             *hint = format!("{ready}; update_step with `depends` makes a step wait for others");
         }
     }
-    // The hint with the next command comes last.
+    // In the answer, the hint with the next command comes last.
     report.hints.reverse();
     result::changed(report)
 }
@@ -235,7 +235,7 @@ fn import_plan(call: &Call, id: String, asked: CreatePlan) -> Result<Value, Refu
     Ok(object)
 }
 
-/// Gives an existing plan the fields of a new one, and the steps whose titles it does not have.
+/// Gives an existing plan the fields of a new one, and adds the steps whose titles it does not have.
 fn update_instead(call: &Call, id: &str, asked: CreatePlan) -> Result<Value, Refusal> {
     let there = shown(call, id)?;
     let is_other = |it: &String| it.trim() != there.body.trim();

@@ -126,7 +126,7 @@ fn update_step(call: &Call, asked: UpdateStep) -> Result<Value, Refusal> {
         let op = SetOp::Yaml(scalar::json(&dependencies(&shown.step.plan, &depends)?));
         changes.push(on.clone().set("depends", op));
     }
-    // An attempt in the same call as the final status is recorded before it.
+    // If the call has both an attempt and a status, the attempt is recorded first.
     let message = match (attempt_outcome, attempt_notes, result) {
         (None, None, message) | (None, message, None) => message,
         (None, notes, result) => {

@@ -1,6 +1,6 @@
 // Keeps pages current, and lets cards be dragged and keys be pressed. Everything works without it, by forms.
-// The same file is the shared worker of all tabs: browsers open six connections to a host, so the tabs share one stream,
-// and tabs with the same address share one answer.
+// The same file is the shared worker of all tabs: browsers open at most six connections to a host, so the tabs share one
+// stream, and tabs with the same address share one answer.
 
 // Sends a request and returns the answer, or `{}` if the server does not answer.
 const send = async (path, body) => {
@@ -133,7 +133,7 @@ function page() {
     while (at) { const next = at.nextSibling; at.remove(); at = next; }
   }
 
-  // Moving a focused element takes its focus away where `moveBefore` is missing.
+  // In browsers without `moveBefore`, moving a focused element takes its focus away.
   function place(parent, it, before) {
     const focus = it.contains(active()) ? active() : null;
     if (parent.moveBefore) parent.moveBefore(it, before); else parent.insertBefore(it, before);
@@ -244,7 +244,7 @@ function page() {
       land(body.get('id'));
     } else if (!notice.contains(form)) {
       refused = form;
-      // A refusal of one field is said there.
+      // The refusal of a single field is shown next to the field.
       const place = $('.field-said', form.parentNode), said = place && $('.refused > div', notice);
       if (said) { place.replaceChildren(said); tell(); focus_on($('[name=value]', form)); }
     }
@@ -347,7 +347,7 @@ function page() {
     card.classList.add('dragged');
     event.dataTransfer.effectAllowed = 'move';
     event.dataTransfer.setData('text/plain', card.dataset.step);
-    // A drag whose card was taken away sends no end.
+    // If the card is removed during the drag, there is no `dragend` event.
     end.timer = setTimeout(end, 30000);
   });
   on('dragover', (event) => {
@@ -402,7 +402,7 @@ function page() {
   on('click', (event) => {
     all('details.menu[open]').forEach((it) => { if (!it.contains(event.target)) it.removeAttribute('open'); });
     const menu = inside(event, 'details.menu > summary')?.parentNode;
-    // By a key: into the menu.
+    // If a key opens the menu, the first item gets the focus.
     if (menu && !menu.open && !event.detail) setTimeout(() => items(menu)[0]?.focus());
     if (inside(event, '[data-keys]')) $('#keys').showModal();
     if (inside(event, '[data-close]')) { const had = notice.contains(active()); tell(); if (had) focus_on(main); }
@@ -449,7 +449,7 @@ function page() {
     box.onclose = () => { if (box.returnValue) verb(word, { message: input.value }); };
     box.showModal();
   }
-  // A form is on the page of its step.
+  // Forms are only on the page of their step. For a selected row, that page is loaded.
   const reveal = (it) => { it.open = true; $('textarea, input:not([type=hidden])', it).focus(); };
   function form(name) {
     const it = !here() && document.getElementById(name);
@@ -460,7 +460,7 @@ function page() {
   const asked = document.getElementById(location.hash.slice(1));
   // Browsers take the focus away when they scroll to the place.
   if (asked?.matches('details, #gate')) addEventListener('load', () => setTimeout(reveal, 0, asked));
-  // A wide drawing begins where work is left.
+  // A wide drawing is scrolled to the first node that is not closed.
   for (const box of all('.graph-scroll')) {
     const node = $('.node:not(.is-completed, .is-skipped)', box);
     if (node) box.scrollLeft = node.getBoundingClientRect().left - box.getBoundingClientRect().left - box.clientWidth / 3;
@@ -499,7 +499,7 @@ function page() {
     does();
   });
 
-  // Typed text is not lost with the tab.
+  // The browser asks before it closes the tab if the editor has unsaved text.
   addEventListener('beforeunload', (event) => {
     const editor = $('#editor textarea');
     if (editor && editor.value !== editor.defaultValue && !page.sending) event.preventDefault();

@@ -1,5 +1,5 @@
-//! The connection to a database: one for a process, on a thread of its own, made with the first job and again when it
-//! is lost.
+//! The connection to a database. A process has one for each URL, on a separate thread. It is opened with the first job,
+//! and again when it is lost.
 //!
 //! A job whose connection breaks is repeated on a new one. Each change contains the wanted value, so a change that was
 //! made without an answer counts as done. Statements have time limits at the server, so none of them takes effect much
@@ -202,7 +202,7 @@ impl Working {
         if let Ok(Ok(())) = timeout_at(Instant::now() + LIMIT, self.connect()).await {
             return;
         }
-        // A server that restarts is back soon, and one that is down is not asked often.
+        // The pauses become longer: a server that restarts is back soon, and one that is down must not be asked often.
         let (own, pause) = (self.own.clone(), self.pause);
         self.pause = LONGEST_PAUSE.min(pause * 2);
         tokio::spawn(async move {

@@ -1,4 +1,4 @@
-//! The actions for scripts. None of them runs one.
+//! The actions for scripts. None of them runs a script.
 
 use serde_json::{Value, json};
 
