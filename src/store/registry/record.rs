@@ -125,15 +125,15 @@ impl Record {
     pub(crate) fn read(name: &Name, body: &str) -> Option<Self> {
         let record: Self = serde_json::from_str(body).ok().filter(|_| body.len() <= LONGEST)?;
         let texts = [&record.plan, &record.by, &record.host];
-        let is_id =
-            |it: &str| it.len() <= 16 && !it.is_empty() && it.bytes().all(|it| it.is_ascii_alphanumeric());
+        let is_word = |it: &str| !it.is_empty() && it.bytes().all(|it| it.is_ascii_alphanumeric());
         let is_branch = |it: &String| it.starts_with("refs/heads/") && is_text(it) && is_ref(it);
         let is_good = record.v == VERSION
             && texts.iter().all(|it| is_text(it))
             && PlanId::is_plan_name(&record.plan)
-            && is_id(&record.id)
+            && is_word(&record.id)
+            && record.id.len() <= 16
+            && is_word(&record.nonce)
             && record.nonce.len() == 32
-            && is_id(&record.nonce[..16.min(record.nonce.len())])
             && record.branch.as_ref().is_none_or(is_branch)
             && record.step_id().is_some_and(|it| name.is_of(&it));
         is_good.then(|| Self { ttl: record.ttl.clamp(SHORTEST_TTL, LONGEST_TTL), ..record })
@@ -223,6 +223,9 @@ mod tests {
             change("branch", json!("refs/heads/a..b")),
             change("branch", json!("refs/heads/-x y")),
             change("nonce", json!("é".repeat(16))),
+            // 32 bytes, with a character across the middle.
+            change("nonce", json!(format!("a{}b", "é".repeat(15)))),
+            change("nonce", json!(format!("{}{}", "0".repeat(16), "é".repeat(8)))),
             change("nonce", json!("7")),
             change("state", json!("won")),
             change("at", json!("yesterday")),
