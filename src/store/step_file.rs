@@ -20,9 +20,9 @@ use crate::store::leases::{self, Leases};
 use crate::store::load::{self, DecisionFiles, LoadQuery, Overlay};
 use crate::store::resolve::{self, NamedStep};
 use crate::store::transaction::{self, Applied, Changed, Transaction};
-use crate::text::front_matter;
 use crate::text::header_edit::Change;
 use crate::text::yaml::Tree;
+use crate::text::{front_matter, markdown};
 
 #[derive(Debug, Default)]
 pub(crate) struct StepUpdate {
@@ -335,12 +335,38 @@ pub(crate) fn with_text(file: &[u8], text: &str) -> Vec<u8> {
     let start = front_matter::split(file).body_start();
     let body = String::from_utf8_lossy(&file[start..]);
     let eol = if body.contains("\r\n") { "\r\n" } else { "\n" };
-    let first = body.lines().position(|it| it.starts_with("# "));
-    let kept: usize = first.map_or(0, |nth| body.split_inclusive('\n').take(nth + 1).map(str::len).sum());
+    let outline = markdown::sections(&body);
+    let kept = outline.headings.iter().find(|it| it.level == 1).map_or(0, |it| {
+        let end = it.span.start + body[it.span.clone()].trim_end().len();
+        body[end..].find('\n').map_or(body.len(), |it| end + it + 1)
+    });
     if body[kept..].trim().replace("\r\n", "\n") == text {
         return file.to_vec();
     }
     let heading = body[..kept].trim_end();
     let between = if heading.is_empty() { String::new() } else { format!("{heading}{eol}{eol}") };
     [&file[..start], between.as_bytes(), text.replace('\n', eol).as_bytes(), eol.as_bytes()].concat()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_replaces_what_is_below_the_first_heading() {
+        for (file, expected) in [
+            ("---\nid: 1\n---\n# One\n\nold\n", "---\nid: 1\n---\n# One\n\nnew\n"),
+            ("# One\r\nold\r\n", "# One\r\n\r\nnew\r\n"),
+            ("One\n===\nold\n", "One\n===\n\nnew\n"),
+            ("old\n", "new\n"),
+            ("", "new\n"),
+            ("# One", "# One\n\nnew\n"),
+            // A line in a code block is no heading.
+            ("```sh\n# a comment\nmake\n```\n", "new\n"),
+            ("```sh\n# a comment\n```\n\n# One\nold\n", "```sh\n# a comment\n```\n\n# One\n\nnew\n"),
+        ] {
+            assert_eq!(String::from_utf8(with_text(file.as_bytes(), "new")).unwrap(), expected, "{file:?}");
+        }
+        assert_eq!(with_text(b"# One\n\nnew\n\n\n", "new"), b"# One\n\nnew\n\n\n", "unchanged");
+    }
 }
