@@ -174,7 +174,7 @@ fn move_files(
     };
     let line = steps_list_line::edited(context, plan, |bytes| match is_doubled {
         // The present line belongs to the other file with the number.
-        true => steps_list::with_step(&plan.id, bytes, &new.number, &step.title, &step.depends),
+        true => steps_list::with_step(&plan.id, bytes, &new.number, &step.title, step.depends_for_line()),
         false => steps_list::with_moved(&plan.id, bytes, &step.id.number, &new.number),
     })?;
     let path = Path::new(&step.path).with_file_name(file_name::step_file(&new.number));

@@ -81,7 +81,7 @@ fn made(
     (path, title): (&std::path::Path, String),
     by: Option<&str>,
 ) -> Result<(Step, Vec<u8>), Error> {
-    let (depends, phase) = (step.depends.clone(), step.phase.clone());
+    let (depends, phase) = (plan.spelled_out(step), step.phase.clone());
     let created_by = new_step::maker(context, by);
     let new = NewStep { title, depends, phase, created_by, ..NewStep::default() };
     let bytes = step_file::new_file(&new, id, context).map_err(|it| it.below(&context.root_name()))?;
@@ -94,7 +94,7 @@ fn made(
 fn linked(file: &[u8], line: usize, to: &StepId) -> Result<(String, Vec<u8>), Error> {
     let none = || {
         let hint = "place the cursor on a task, as in `- [ ] text`";
-        Error::failed("no-task", format!("line {line} is no task"), hint)
+        Error::failed("no-task", format!("line {line} is not a task"), hint)
     };
     let start = front_matter::split(file).body_start();
     let body = std::str::from_utf8(&file[start..]).map_err(|_| none())?;
@@ -122,6 +122,8 @@ fn linked(file: &[u8], line: usize, to: &StepId) -> Result<(String, Vec<u8>), Er
 mod tests {
     use super::*;
     use crate::disk::model::Machine;
+    use crate::plan::id::PlanId;
+    use crate::store::load;
 
     #[test]
     fn a_task_becomes_a_step_and_stays_as_a_link() {
@@ -155,5 +157,22 @@ mod tests {
             text("p/plan.md")
         );
         assert_eq!(ask(8).unwrap_err().code(), "no-task", "it is a link now");
+    }
+
+    #[test]
+    fn the_new_step_waits_for_every_step_of_a_long_range() {
+        let last = "# Last\n\n- [ ] write it\n\n## Dependencies\n\nRequires all previous steps\n";
+        let step = |n: u32| {
+            let text = if n == 120 { last } else { "# Step\n" };
+            (format!("/plans/p/step-{n}.md"), text)
+        };
+        let files: Vec<_> = (1..=120).map(step).collect();
+        let files: Vec<_> = files.iter().map(|(path, text)| (path.as_str(), *text)).collect();
+        let context = Context::on_model(&Machine::with(&files));
+        let request = SplitRequest { id: "p:120".to_owned(), line: 3, ..SplitRequest::default() };
+        split(&context, &request).unwrap();
+        let plan = load::one_plan(&context, &PlanId::new("p")).unwrap().unwrap();
+        let [.., old, new] = &plan.steps[..] else { panic!("no steps") };
+        assert_eq!(plan.spelled_out(new), plan.spelled_out(old));
     }
 }

@@ -4,7 +4,6 @@ use crate::api::context::Context;
 use crate::api::error::Error;
 use crate::api::precondition;
 use crate::api::views::{Views, value};
-use crate::plan::model::Step;
 use crate::plan::plans::Plans;
 use crate::plan::{read, steps_list as list};
 use crate::store::decision::Decision;
@@ -36,10 +35,7 @@ pub fn insert(context: &Context, request: &StepsListRequest) -> Result<ChangeRep
         let content = read::Content::new(bytes.to_vec(), context.now);
         let now = read::read_plan_again(&plan, content, &context.config.words);
         transaction::check_writable(context, &now.problems)?;
-        // A step's text can state a range of dependencies; a Steps list cannot.
-        let depends = |it: &Step| if it.ranges.is_empty() { it.depends.clone() } else { Vec::new() };
-        let steps: Vec<_> = plan.steps.iter().map(|it| (it, depends(it))).collect();
-        let lines = steps.iter().map(|(it, depends)| (&it.id.number, it.title.as_str(), depends.as_slice()));
+        let lines = plan.steps.iter().map(|it| (&it.id.number, it.title.as_str(), it.depends_for_line()));
         Ok(Decision::Write(list::with_list(&id, bytes, lines), ()))
     })?;
     let Decision::Write(applied, ()) = decided;

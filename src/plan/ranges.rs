@@ -34,6 +34,11 @@ impl Step {
         self.depends.contains(id) || self.has_in_range(id)
     }
 
+    /// The dependencies for a line of a Steps list: none if the step has ranges, because a line cannot state a range.
+    pub(crate) fn depends_for_line(&self) -> &[StepId] {
+        if self.ranges.is_empty() { &self.depends } else { &[] }
+    }
+
     pub(crate) fn has_in_range(&self, id: &StepId) -> bool {
         self.ranges.iter().any(|it| it.has(&id.number)) && id.plan == self.id.plan
     }

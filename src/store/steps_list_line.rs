@@ -24,7 +24,8 @@ pub(crate) fn add(context: &Context, plan: &Plan, step: &Step) -> Result<Option<
     let before = plan_file(context, &path)?;
     let now = read::read_plan_again(plan, content(context, &before), &context.config.words);
     transaction::check_writable(context, &now.problems)?;
-    let after = steps_list::with_step(&plan.id, &before, &step.id.number, &step.title, &step.depends);
+    let after =
+        steps_list::with_step(&plan.id, &before, &step.id.number, &step.title, step.depends_for_line());
     Ok((before != after).then_some(FileOp::Change { path, before, after }))
 }
 

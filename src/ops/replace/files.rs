@@ -81,7 +81,7 @@ fn line_edits<'a>(wanted: &'a Wanted<'_>) -> Vec<LineEdit<'a>> {
         let is_other =
             depends.is_some_and(|it| !is_same(it, &wanted.plan.spelled_out(&wanted.followed(step))));
         if is_other || (step.title != item.title && item.number.is_some()) {
-            let depends = depends.unwrap_or(&step.depends);
+            let depends = depends.unwrap_or_else(|| step.depends_for_line());
             edits.push(LineEdit::Anew { number, title: &item.title, depends });
         }
     }
