@@ -62,10 +62,7 @@ fn plans(context: &Context, request: &ListRequest) -> Result<ListReport, Error> 
     if request.stale || request.assignee.is_some() {
         let plans = LoadQuery::all().load(context)?.plans;
         let report = listed(context, request, (&plans, &statuses, since), |it| {
-            let is_stale = |step: &Step| {
-                staleness::stale(&plans, it, step, context.now, context.config.stale_seconds()).is_some()
-            };
-            has_assignee(it, request) && (!request.stale || it.steps.iter().any(is_stale))
+            has_assignee(it, request) && (!request.stale || has_stale_step(context, &plans, it))
         });
         load::drop_in_background(plans);
         report
@@ -95,10 +92,18 @@ fn listed(
         .iter()
         .filter(|it| is_asked_for(it, request) && fits(it))
         .partition(|it| is_shown(it, request, statuses));
-    let mut shown = load::map(&shown, |it| views.plan(it));
-    shown.retain(|it| is_since(it.last_activity, since));
+    let within = |plans: &[&Plan]| {
+        let mut found = load::map(plans, |it| views.plan(it));
+        found.retain(|it| is_since(it.last_activity, since));
+        found
+    };
+    let mut shown = within(&shown);
     request.sort.plans(&mut shown);
-    let hidden = if request.status.is_empty() { hidden.len() } else { 0 };
+    let hidden = match (request.status.is_empty(), since) {
+        (false, _) => 0,
+        (true, None) => hidden.len(),
+        (true, Some(_)) => within(&hidden).len(),
+    };
     Ok(ListReport::Plans { plans: shown, hidden })
 }
 
@@ -113,6 +118,11 @@ fn is_asked_for(plan: &Plan, request: &ListRequest) -> bool {
 fn has_assignee(plan: &Plan, request: &ListRequest) -> bool {
     let is_theirs = |who: &String| plan.steps.iter().any(|it| it.assignee.as_ref() == Some(who));
     request.assignee.as_ref().is_none_or(is_theirs)
+}
+
+fn has_stale_step(context: &Context, plans: &Plans, plan: &Plan) -> bool {
+    let seconds = context.config.stale_seconds();
+    plan.steps.iter().any(|it| staleness::stale(plans, plan, it, context.now, seconds).is_some())
 }
 
 fn since(context: &Context, request: &ListRequest) -> Result<Option<Time>, Error> {
@@ -183,6 +193,7 @@ fn children(
         (statuses.is_empty() || status.is_some_and(|it| statuses.contains(&it)))
             && request.tag.as_ref().is_none_or(|tag| it.tags.contains(tag))
             && has_assignee(it, request)
+            && (!request.stale || has_stale_step(context, plans, it))
     };
     let mut shown: Vec<_> = plans.children(&program.id).filter(is_wanted).map(|it| views.plan(it)).collect();
     shown.retain(|it| is_since(it.last_activity, since));
@@ -244,6 +255,29 @@ mod tests {
         assert_eq!(read.shown_waits(2), "1, 2 and 2 more");
         json["waits_for"] = json!(["anything"]);
         assert!(serde_json::from_value::<StepShape>(json).is_err());
+    }
+
+    #[test]
+    fn filters_hold_for_the_plans_of_a_program_and_for_the_number_of_hidden_ones() {
+        let old = "---\nstatus: in_progress\nclaim: {id: k1, by: bo, at: 2020-01-01T00:00:00Z}\n---\n# One\n";
+        let files = [
+            ("/plans/all/plan.md", "---\nkind: program\n---\n# All\n"),
+            ("/plans/a/plan.md", "---\nprogram: all\n---\n# A\n"),
+            ("/plans/a/step-1.md", old),
+            ("/plans/b/plan.md", "---\nprogram: all\n---\n# B\n"),
+            ("/plans/c/plan.md", "---\nstatus: abandoned\n---\n# C\n"),
+        ];
+        let context = Context::on_model(&Machine::with(&files));
+        let request = ListRequest { stale: true, ..of(Some("all")) };
+        let Ok(ListReport::Plans { plans, .. }) = list(&context, &request) else { panic!("no plans") };
+        assert_eq!(plans.iter().map(|it| it.id.as_str()).collect::<Vec<_>>(), ["a"]);
+        for (since, hidden) in [(None, 1), (Some("2999-01-01".to_owned()), 0)] {
+            let request = ListRequest { updated_since: since, ..of(None) };
+            let Ok(ListReport::Plans { hidden: found, .. }) = list(&context, &request) else {
+                panic!("no plans")
+            };
+            assert_eq!(found, hidden);
+        }
     }
 
     #[test]
