@@ -12,6 +12,7 @@ use planwatch::ops::claim::{self, ClaimRequest};
 use planwatch::ops::confirm::{self, ConfirmRequest, Confirmer};
 use planwatch::ops::list::{self, ListReport, ListRequest};
 use planwatch::ops::note::{self, NoteRequest};
+use planwatch::ops::release::{self, ReleaseRequest};
 use planwatch::ops::run::{WorkerOutput, worker_output};
 use planwatch::ops::show::{self, ShowReport, ShowRequest, ShownPlan, ShownStep};
 use planwatch::ops::undo::{self, UndoRequest};
@@ -54,6 +55,7 @@ pub(crate) struct Loaded {
 pub(crate) enum Action {
     Claim,
     Move(Verb),
+    Release,
     Attempt,
     Note,
     /// Adds a step: after the step that the request names, or at the end of the plan if it names a plan.
@@ -248,6 +250,9 @@ fn perform(context: Context, asked: &Request) -> Result<Reply, Error> {
             let request = MoveRequest { verb, ids: vec![id], message: text, ..MoveRequest::default() };
             update::move_steps(context, &request)?
         }
+        Action::Release => {
+            release::release(context, &ReleaseRequest { ids: vec![id], ..ReleaseRequest::default() })?
+        }
         Action::Attempt => {
             let (outcome, notes) = outcome_and_notes(text.as_deref().unwrap_or_default());
             update::attempt(context, &AttemptRequest { id, outcome, notes, ..AttemptRequest::default() })?
@@ -278,8 +283,10 @@ fn perform(context: Context, asked: &Request) -> Result<Reply, Error> {
 /// The context of a request. Changes of an existing step or plan require that it is still the version that was shown.
 /// `claim` and `add` do not: they check under the lock whether they are possible, and overwrite no text of the user.
 fn with_expected(context: Context, asked: &Request) -> Context {
-    let is_checked =
-        matches!(asked.action, Action::Move(_) | Action::Attempt | Action::Note | Action::Confirm);
+    let is_checked = matches!(
+        asked.action,
+        Action::Move(_) | Action::Release | Action::Attempt | Action::Note | Action::Confirm
+    );
     let etag = asked.etag.clone().filter(|_| is_checked);
     Context { expected: etag.map(|it| Expected::new(vec![it])), ..context }
 }

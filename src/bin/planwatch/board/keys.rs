@@ -402,6 +402,8 @@ fn dropped(model: &mut Model, id: &str, to: Column) -> Option<Effect> {
     let step = model.steps().iter().find(|it| it.id == id).filter(|it| Column::of(it) != to)?;
     let request = |action| Request { action, id: id.to_owned(), text: None, etag: step.etag.clone() };
     let action = match to {
+        // Work in progress that goes back is released, not reopened.
+        Column::Waiting | Column::Ready if Column::of(step) == Column::Doing => Action::Release,
         Column::Waiting | Column::Ready => Action::Move(Verb::Reopen),
         Column::Doing => Action::Move(Verb::Start),
         Column::Done => Action::Move(Verb::Done),
