@@ -312,7 +312,8 @@ impl Server {
         if !self.loading.insert(root.to_path_buf()) {
             return;
         }
-        let (make, events, root) = (tree.contexts(), self.events.clone(), root.to_path_buf());
+        let (make, events, loaded) = (tree.contexts(), self.events.clone(), root.to_path_buf());
+        let root = loaded.clone();
         let is_watched = self.watchers.contains_key(&root);
         let load = move || {
             let mut watcher = None;
@@ -330,7 +331,7 @@ impl Server {
             malloc::trim();
         };
         if thread::Builder::new().name("lsp-load".to_owned()).spawn(load).is_err() {
-            self.loading.clear();
+            self.loading.remove(&loaded);
         }
     }
 
@@ -338,14 +339,18 @@ impl Server {
         self.loading.remove(root);
         // Called earlier, this would make the first load 1.4 times slower.
         malloc::give_back();
-        let Some(tree) = self.trees.iter_mut().find(|it| it.root == root) else { return };
-        // If the plans cannot be loaded, the catalog is empty, and the server knows only the plans of open documents.
-        tree.loaded(catalog.unwrap_or_default());
-        self.watchers.extend(watcher.map(|it| (root.to_path_buf(), it)));
+        // The folder may have been removed in the meantime.
+        if let Some(tree) = self.trees.iter_mut().find(|it| it.root == root) {
+            // If the plans cannot be loaded, the catalog is empty, and the server knows only the plans of open documents.
+            tree.loaded(catalog.unwrap_or_default());
+            self.watchers.extend(watcher.map(|it| (root.to_path_buf(), it)));
+        }
         let (early, later) = std::mem::take(&mut self.early).into_iter().partition(|it| it.0 == root);
         self.early = later;
-        for (root, batch) in Vec::from_iter::<Vec<(PathBuf, Vec<Raw>)>>(early) {
-            self.seen(root, batch);
+        if self.watchers.contains_key(root) {
+            for (root, batch) in Vec::from_iter::<Vec<(PathBuf, Vec<Raw>)>>(early) {
+                self.seen(root, batch);
+            }
         }
         self.refresh_client();
         for request in std::mem::take(&mut self.waiting) {

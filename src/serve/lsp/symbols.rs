@@ -226,14 +226,15 @@ pub(super) fn workspace_symbols(
                 found.push(symbol(format!("{}: {}", plan.id, plan.title), MODULE, &plan.path, ""));
             }
             for step in &plan.steps {
-                if found.len() >= MOST {
-                    return Ok(found.into());
-                }
                 if fits(&format!("{}:{} {}", plan.id, step.number, step.title)) {
                     let path = if step.has_file { plan.step_path(step) } else { plan.path.to_string() };
                     let name = format!("{}:{}: {}", plan.id, step.number, step.title);
                     found.push(symbol(name, EVENT, &path, plan.id.as_str()));
                 }
+            }
+            if found.len() >= MOST {
+                found.truncate(MOST);
+                return Ok(found.into());
             }
         }
     }
