@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::*;
-use crate::serve::mcp::tool_names;
+use crate::serve::mcp::{COMPAT_WORDS, tool_names};
 
 fn sources(below: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(below).unwrap().map(|it| it.unwrap().path());
@@ -96,6 +96,20 @@ fn every_phrase_that_is_translated_occurs_in_a_hint() {
     let texts = all_texts();
     for (phrase, ..) in PHRASES {
         assert!(texts.iter().any(|it| it.contains(phrase)), "{phrase}");
+    }
+}
+
+#[test]
+fn every_phrase_that_the_compat_set_replaces_occurs_in_a_hint() {
+    let serve = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/serve");
+    let tools = sources(&serve.join("mcp"));
+    let is_own = |it: &&PathBuf| !it.ends_with("compat.rs") && !it.ends_with("tests.rs");
+    let tables = serve.join("hints.rs");
+    let files = tools.iter().filter(is_own).chain([&tables]);
+    let translated = all_texts().into_iter().filter_map(|it| for_surface(&it, Surface::Tools));
+    let hints: Vec<_> = files.map(|it| std::fs::read_to_string(it).unwrap()).chain(translated).collect();
+    for (phrase, _) in COMPAT_WORDS {
+        assert!(hints.iter().any(|it| it.contains(phrase)), "{phrase}");
     }
 }
 

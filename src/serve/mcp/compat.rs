@@ -75,22 +75,24 @@ fn without_nulls(mut arguments: Value) -> Value {
     arguments
 }
 
+/// Texts of hints about planwatch's own tools, with their counterparts in this set.
+pub(in crate::serve) const WORDS: [(&str, &str); 12] = [
+    ("claim_next_step with the plan alone claims", "peek_next_step names"),
+    ("claim_next_step claims", "peek_next_step names"),
+    ("give the id of your claim as `claim`; ", "another worker has claimed it; "),
+    ("confirm_gate asks", "memory_plan with action `confirm` asks"),
+    ("list_assets with kind `templates` names", "memory_plan with action `list_templates` names"),
+    ("list_assets with kind `scripts` names", "memory_plan with action `list_build_scripts` names"),
+    ("; with if_exists `update` its fields are set", ""),
+    ("restructure_plan with op `consolidate`", "memory_plan with action `consolidate`"),
+    ("restructure_plan", "memory_plan with action `update`"),
+    ("update_plan changes", "memory_plan changes"),
+    ("list_plans with status `all` lists", "list_plans lists"),
+    ("claim_next_step", "peek_next_step"),
+];
+
 /// Replaces the names of planwatch's own tools in a hint with those of this set.
 fn reworded(refusal: Refusal) -> Refusal {
-    const WORDS: [(&str, &str); 12] = [
-        ("claim_next_step with the plan alone claims", "peek_next_step names"),
-        ("claim_next_step claims", "peek_next_step names"),
-        ("give the id of your claim as `claim`; ", "another worker has claimed it; "),
-        ("confirm_gate asks", "memory_plan with action `confirm` asks"),
-        ("list_assets with kind `templates` names", "memory_plan with action `list_templates` names"),
-        ("list_assets with kind `scripts` names", "memory_plan with action `list_build_scripts` names"),
-        ("; with if_exists `update` it gets these fields", ""),
-        ("restructure_plan with op `consolidate`", "memory_plan with action `consolidate`"),
-        ("restructure_plan", "memory_plan with action `update`"),
-        ("update_plan changes", "memory_plan changes"),
-        ("list_plans with status `all` lists", "list_plans lists"),
-        ("claim_next_step", "peek_next_step"),
-    ];
     refusal.reworded(|hint| WORDS.iter().fold(hint, |text, (from, to)| text.replace(from, to)))
 }
 

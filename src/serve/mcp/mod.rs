@@ -53,6 +53,8 @@ use crate::serve::mcp::stdio::Line;
 use crate::serve::mcp::subscriptions::{Beginnings, Followed, Source, Watching};
 use crate::serve::mcp::tool::{Call, Tool, Turn, Without};
 
+#[cfg(test)]
+pub(super) use compat::WORDS as COMPAT_WORDS;
 pub use http::service;
 pub use stdio::stdio;
 pub use toolset::Toolset;
@@ -445,9 +447,7 @@ impl ServerHandler for Planwatch {
     ) -> Result<ReadResourceResponse, ErrorData> {
         let uri = request.uri.clone();
         let read = self.work(Without::Looks, None, move |_, call| Ok(resources::read(&call.context, &uri)));
-        let missing =
-            || ErrorData::invalid_params("there are no plans yet", Some(json!({"uri": request.uri})));
-        Ok(read.await?.map_err(|_| missing())??.into())
+        Ok(read.await?.map_err(|it| it.of_resource(&request.uri))??.into())
     }
 
     async fn subscribe(

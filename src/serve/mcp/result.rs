@@ -1,6 +1,7 @@
 //! The answers of tools: parts of the JSON that the operations report, in pages of limited size, and refusals with the
 //! next call to make.
 
+use rmcp::ErrorData;
 use rmcp::model::{CallToolResult, ContentBlock};
 use serde_json::{Map, Value, json};
 
@@ -42,6 +43,12 @@ impl Refusal {
             hint: Some(hint.into()),
             details: Box::new(json!({})),
         }
+    }
+
+    /// As the error of the request for a resource, which has no other form for a refusal.
+    pub(super) fn of_resource(self, uri: &str) -> ErrorData {
+        let data = json!({"uri": uri, "code": self.code, "hint": self.hint});
+        ErrorData::invalid_params(self.message, Some(data))
     }
 
     pub(super) fn usage(message: impl Into<String>, hint: impl Into<String>) -> Self {

@@ -252,7 +252,7 @@ fn once_for(key: &str, name: &str, run: &Run, call: &Call, given: Object) -> Res
     let (by, now, kept) = (call.context.by.clone(), call.context.now, call.context.kept.clone());
     let key = Arc::new(key);
     let context = Context { by, now, kept, key: Some(Arc::clone(&key)), ..contexts()? };
-    let call = Call { context, contexts, person, renews: false };
+    let call = Call { context, contexts, person, renews: call.renews };
     // The first call made the change, and ended before its answer was stored.
     if let Some(report) = idempotency::repeated(&call.context, "change") {
         return Ok(Turn::Done(result::changed(report)?));
