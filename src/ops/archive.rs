@@ -13,7 +13,7 @@ use crate::plan::model::{Plan, PlanKind};
 use crate::plan::plans::Plans;
 use crate::store::change_one_by_one::change_one_by_one;
 use crate::store::load::{self, LoadQuery, Side};
-use crate::store::removed::ARCHIVE;
+use crate::store::removed::{self, ARCHIVE};
 use crate::store::resolve::{self, Target};
 use crate::store::sync::foreign;
 use crate::store::transaction::{ChangeReport, Changed, Mode, Transaction};
@@ -100,10 +100,9 @@ fn directory_of(plan: &Plan) -> PathBuf {
     PathBuf::from(plan.path.trim_end_matches(PLAN_FILE).trim_end_matches('/'))
 }
 
-/// Whether an entry stays where it is when the plan is archived or restored. The archive holds the removed steps of a
-/// plan in such entries.
-fn stays(name: &str) -> bool {
-    name.starts_with("removed-")
+/// Whether an entry of a directory stays there: in the archive, the files that were removed from the plan.
+fn stays(from: &Path, name: &str) -> bool {
+    from.starts_with(ARCHIVE) && removed::time_of(name).is_some()
 }
 
 /// Moves a plan's directory as a whole, or entry by entry if the target exists or some entries stay. Refuses a target that
@@ -119,12 +118,12 @@ fn carry(
 ) -> Result<(), Error> {
     let names = context.plans.listed(from)?.unwrap_or_default();
     let there = context.plans.listed(to)?;
-    if there.is_none() && !names.iter().any(|it| stays(it)) {
+    if there.is_none() && !names.iter().any(|it| stays(from, it)) {
         let ops = vec![FileOp::Rename { from: from.to_path_buf(), to: to.to_path_buf() }];
         return writing.batch_emptying(verb, ops, archive_above(from).collect());
     }
     let there = there.unwrap_or_default();
-    let moving: Vec<_> = names.into_iter().filter(|it| !stays(it)).collect();
+    let moving: Vec<_> = names.into_iter().filter(|it| !stays(from, it)).collect();
     if is_plan(&there) || moving.iter().any(|it| there.contains(it)) {
         return Err(clash(context, plan, to));
     }
@@ -213,10 +212,12 @@ mod tests {
     fn a_restored_plan_leaves_no_empty_directory() {
         let plan = [("/plans/p/plan.md", "# P\n"), ("/plans/p/step-1.md", "# One\n")];
         check(&plan, &[]);
-        let removed = ("/plans/_archive/p/removed-1/step-2.md", "# Two\n");
+        let removed = ("/plans/_archive/p/removed-20261121T120000Z/step-2.md", "# Two\n");
         let archive = "/plans/_archive";
-        let [of_p, kept] = ["/plans/_archive/p", "/plans/_archive/p/removed-1"];
+        let [of_p, kept] = ["/plans/_archive/p", "/plans/_archive/p/removed-20261121T120000Z"];
         check(&[plan[0], plan[1], removed], &[archive, of_p, kept, removed.0]);
+        let own = ("/plans/p/removed-notes.md", "Notes\n");
+        check(&[plan[0], plan[1], own], &[]);
         let other = ("/plans/_archive/o/plan.md", "# O\n");
         check(&[plan[0], plan[1], other], &[archive, "/plans/_archive/o", other.0]);
     }

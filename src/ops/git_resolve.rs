@@ -18,6 +18,7 @@ use crate::disk::{DiskError, FileOp};
 use crate::git::{Blobs, Favor, FileVersion, Git, LineMerge, Oid};
 use crate::plan::merge::{self, Merged, TextMerge, TextMerged, Versions, markers};
 use crate::store::decision::Decision;
+use crate::store::removed::ARCHIVE;
 use crate::store::transaction::{self, Transaction};
 
 mod merging;
@@ -288,7 +289,7 @@ impl Resolving<'_> {
     fn merge(&self, of: Versions<'_>) -> Merged {
         let words = &self.context.config.words;
         let merged = merge::merge(of, words, &self.lines);
-        let is_removed = of.path.contains("/_archive/") || of.path.starts_with("plans/_archive/");
+        let is_removed = of.path.split('/').any(|it| it == ARCHIVE);
         if merged.is_clean || merged.is_other_file || !is_removed {
             return merged;
         }

@@ -17,7 +17,7 @@ use crate::plan::merge;
 use crate::plan::problem::{Code, Problem};
 use crate::plan::step_number::StepNumber;
 use crate::plan::time::Time;
-use crate::store::removed::ARCHIVE;
+use crate::store::removed::{self, ARCHIVE};
 use crate::text::typed::shell_word;
 
 /// A removed step that was changed after its removal.
@@ -125,7 +125,7 @@ impl Copy {
         let parts: Vec<_> = path.iter().map(OsStr::to_str).collect::<Option<_>>()?;
         let (plan, name, removed_at) = match parts[..] {
             [ARCHIVE, plan, name] => (plan, name, None),
-            [ARCHIVE, plan, directory, name] => (plan, name, Some(time_of(directory)?)),
+            [ARCHIVE, plan, directory, name] => (plan, name, Some(removed::time_of(directory)?)),
             _ => return None,
         };
         let FileName::Step(number) = file_name::classify(name) else { return None };
@@ -142,14 +142,6 @@ impl Copy {
         }
         successor(context, path, now).map_or(Way::Alone, Way::Squashed)
     }
-}
-
-/// The time in the name of a removal's directory, `removed-20261121T120000Z`, which a number may follow.
-fn time_of(directory: &str) -> Option<Time> {
-    let digits = directory.strip_prefix("removed-")?.get(..16).filter(|it| it.is_ascii())?;
-    let [date, time] = [&digits[..8], &digits[9..15]];
-    let date = format!("{}-{}-{}", &date[..4], &date[4..6], &date[6..]);
-    format!("{date}T{}:{}:{}Z", &time[..2], &time[2..4], &time[4..]).parse().ok()
 }
 
 fn changes(before: Option<&[u8]>, now: &[u8], removed_at: Option<Time>) -> Vec<String> {

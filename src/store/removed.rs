@@ -7,6 +7,7 @@ use crate::api::error::Error;
 use crate::plan::id::PlanId;
 use crate::plan::model::Step;
 use crate::plan::plans::Plans;
+use crate::plan::time::Time;
 use crate::plan::words::StepStatus;
 use crate::store::fencing::{self, Caller, Owner};
 
@@ -17,6 +18,14 @@ pub(crate) const ARCHIVE: &str = "_archive";
 pub(crate) fn removed_dir(context: &Context, plan: &PlanId) -> PathBuf {
     let time = context.now.to_string().replace([':', '-'], "");
     PathBuf::from(ARCHIVE).join(plan.as_str()).join(format!("removed-{time}"))
+}
+
+/// The time in the name of a removal's directory, `removed-20261121T120000Z`, which a number may follow.
+pub(crate) fn time_of(directory: &str) -> Option<Time> {
+    let digits = directory.strip_prefix("removed-")?.get(..16).filter(|it| it.is_ascii())?;
+    let [date, time] = [&digits[..8], &digits[9..15]];
+    let date = format!("{}-{}-{}", &date[..4], &date[4..6], &date[6..]);
+    format!("{date}T{}:{}:{}Z", &time[..2], &time[2..4], &time[4..]).parse().ok()
 }
 
 /// Appends a number to the name if it is taken, as in a second removal within the same second.
