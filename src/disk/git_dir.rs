@@ -8,6 +8,7 @@ use std::path::{Component, Path, PathBuf};
 
 use rustix::io::Errno;
 
+use super::error::DiskError;
 use super::file_system::{Disk, FileKind};
 use super::fs_ops::is;
 use super::plans_dir::PlansDir;
@@ -167,8 +168,12 @@ fn is_ref_name(name: &str) -> bool {
     name.starts_with("refs/") && Path::new(name).components().all(is_plain)
 }
 
+/// Whether the packed references have a branch; also if they cannot be read, for example because they are too large.
 fn is_packed(disk: &dyn Disk, common: &Path, branch: &str) -> bool {
-    let Ok(bytes) = read_file(disk, &common.join("packed-refs")) else { return false };
+    let bytes = match read_file(disk, &common.join("packed-refs")) {
+        Ok(bytes) => bytes,
+        Err(error) => return !matches!(error, DiskError::NotFound { .. }),
+    };
     let text = String::from_utf8_lossy(&bytes);
     text.lines().any(|it| it.split_once(' ').is_some_and(|(_, name)| name == branch))
 }
