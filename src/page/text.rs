@@ -19,7 +19,7 @@ pub fn visible(text: &str) -> Cow<'_, str> {
             '\n' | '\t' => shown.push(c),
             '\u{7f}' => shown.push('\u{2421}'),
             // Unicode has a symbol for each of these characters.
-            '\0'..=' ' => shown.push(char::from_u32(0x2400 + u32::from(c)).unwrap_or(' ')),
+            '\0'..='\u{1f}' => shown.push(char::from_u32(0x2400 + u32::from(c)).unwrap_or(' ')),
             c if c.is_control() => shown.push('\u{fffd}'),
             c => shown.push(c),
         }
@@ -83,6 +83,7 @@ mod tests {
             ("\u{2066}x\u{2069}", "[U+2066]x[U+2069]"),
             ("a\u{1b}[31m", "a\u{241b}[31m"),
             ("\0\u{7f}\u{85}", "\u{2400}\u{2421}\u{fffd}"),
+            ("a\u{1b} b c", "a\u{241b} b c"),
             ("a\tb\nc", "a\tb\nc"),
             ("שלום 計画 Größe", "שלום 計画 Größe"),
         ] {

@@ -25,8 +25,6 @@ pub(super) struct Renderer<'a> {
     made: HashSet<String>,
     /// For each open link, whether it became an element.
     links: Vec<bool>,
-    /// For each open quotation, whether it is an alert.
-    alerts: Vec<bool>,
     /// The alignment of the columns of the open table, the column of the next cell, and whether that cell is in the
     /// head.
     table: (Vec<Alignment>, usize, bool),
@@ -46,7 +44,6 @@ impl<'a> Renderer<'a> {
             output: Vec::new(),
             made: HashSet::new(),
             links: Vec::new(),
-            alerts: Vec::new(),
             table: (Vec::new(), 0, false),
             in_code: false,
             footnotes: HashMap::new(),
@@ -152,10 +149,7 @@ impl<'a> Renderer<'a> {
                 self.in_code = false;
                 self.output.push(Event::End(TagEnd::CodeBlock));
             }
-            TagEnd::BlockQuote(_) => {
-                self.alerts.pop();
-                self.raw("</blockquote>\n");
-            }
+            TagEnd::BlockQuote(_) => self.raw("</blockquote>\n"),
             TagEnd::Heading(level) => {
                 let end = format!("</h{}>\n", self.level(level));
                 self.raw(&end);
@@ -203,7 +197,6 @@ impl<'a> Renderer<'a> {
     }
 
     fn quotation(&mut self, kind: Option<BlockQuoteKind>) {
-        self.alerts.push(kind.is_some());
         let Some(kind) = kind else { return self.raw("<blockquote>\n") };
         let (class, title) = match kind {
             BlockQuoteKind::Note => ("note", "Note"),
