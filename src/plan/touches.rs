@@ -1,5 +1,7 @@
 //! Whether two steps may change the same files, by the patterns of their `touches`.
 
+use unicode_normalization::UnicodeNormalization;
+
 /// What makes a path a pattern.
 const WILD: [char; 4] = ['*', '?', '[', '{'];
 
@@ -24,9 +26,9 @@ struct Pattern {
 
 impl Pattern {
     fn of(text: &str) -> Self {
-        // Some file systems ignore case.
-        let text = text.trim().to_lowercase();
-        let text = text.trim_start_matches("./");
+        // Some file systems ignore case, and how an accent is encoded.
+        let text: String = text.trim().to_lowercase().nfc().collect();
+        let text = text.split('/').filter(|it| *it != ".").collect::<Vec<_>>().join("/");
         let is_unclear = text.starts_with(['/', '!', '~']) || text.split('/').any(|it| it == "..");
         let (start, is_wild) = match text.find(WILD) {
             Some(at) => (&text[..at], true),
@@ -39,12 +41,12 @@ impl Pattern {
     fn may_hold(&self, other: &Self) -> bool {
         let Some(rest) = other.start.strip_prefix(&self.start) else { return false };
         // A path without wildcards means the file, or the directory and everything below it.
-        self.is_wild || self.start.is_empty() || self.start == "." || rest.is_empty() || rest.starts_with('/')
+        self.is_wild || self.start.is_empty() || rest.is_empty() || rest.starts_with('/')
     }
 }
 
 fn may_meet(a: &Pattern, b: &Pattern) -> bool {
-    a.is_unclear || b.is_unclear || a.start == "." || b.start == "." || a.may_hold(b) || b.may_hold(a)
+    a.is_unclear || b.is_unclear || a.may_hold(b) || b.may_hold(a)
 }
 
 #[cfg(test)]
@@ -69,6 +71,10 @@ mod tests {
         check(&["src/ab"], &["src/abc"], false);
         check(&["**/*.rs"], &["docs"], true);
         check(&["./docs/x.md"], &["DOCS/X.md"], true);
+        check(&["docs/./x.md"], &["docs/x.md"], true);
+        check(&["."], &["docs/x.md"], true);
+        check(&["./"], &["docs/**"], true);
+        check(&["gr\u{f6}\u{df}e/a"], &["Gro\u{308}\u{df}e"], true);
         check(&["docs/x.md"], &["docs/y.md", "src"], false);
         check(&["../a"], &["b"], true);
         check(&["/a"], &["b"], true);

@@ -66,14 +66,10 @@ fn found(context: &Context, step: &Step, claim: &str) -> ClaimState {
     match &step.claim {
         Some(other) if other.id != claim => ClaimState::Lost,
         // An editor that saves a text without the claim removes the claim from the file, but its record stays.
-        None if Leases::of(context).find(claim).is_none() => {
-            let is_own = step.attempts.iter().any(|it| it.is_of_claim(claim));
-            match status {
-                StepStatus::InProgress => ClaimState::Lost,
-                StepStatus::Pending if !is_own => ClaimState::Ended(StepStatus::Pending),
-                status => ClaimState::Ended(status),
-            }
-        }
+        None if Leases::of(context).find(claim).is_none() => match status {
+            StepStatus::InProgress => ClaimState::Lost,
+            status => ClaimState::Ended(status),
+        },
         _ => match status {
             StepStatus::InProgress | StepStatus::Pending => ClaimState::Open,
             StepStatus::Completed => ClaimState::Completed,
