@@ -226,7 +226,7 @@ pub fn topics(context: &Context) -> Vec<Topic> {
         let (topic, last) = (decision.topic, decision.decided_at);
         let entry = topics.entry(folded(&topic)).or_insert(Topic { topic, n_decisions: 0, last });
         entry.n_decisions += 1;
-        entry.last = last;
+        entry.last = last.or(entry.last);
     }
     topics.into_values().collect()
 }
@@ -243,6 +243,7 @@ fn view(root: &str, it: &Decision, superseded_by: &[String]) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::disk::model::Machine;
 
     #[test]
     fn an_empty_answer_names_near_topics_and_others_have_no_such_key() {
@@ -255,5 +256,19 @@ mod tests {
         };
         assert_eq!(report(&["authentication"]).to_json()["near"], json!(["authentication"]));
         assert_eq!(report(&[]).to_json(), json!({"decisions": [], "more": 0}));
+    }
+
+    #[test]
+    fn a_decision_without_a_time_does_not_hide_the_time_of_an_earlier_one() {
+        let files = [
+            (
+                "/plans/_decisions/1700000000000-a.md",
+                "---\ntopic: a\ndecided_at: 2026-11-01T12:00:00Z\n---\n# a\n",
+            ),
+            ("/plans/_decisions/1800000000000-a.md", "---\ntopic: a\n---\n# a\n"),
+        ];
+        let found = topics(&Context::on_model(&Machine::with(&files)));
+        let [topic] = &found[..] else { panic!("{found:?}") };
+        assert_eq!((topic.n_decisions, topic.last.is_some()), (2, true));
     }
 }

@@ -85,10 +85,9 @@ impl<'a> Fields<'a> {
 
     /// Reports a problem that `check --fix` can fix.
     pub(crate) fn report_fixable(&mut self, value: View<'a>, code: Code, message: String, hint: &str) {
+        let known = self.problems.len();
         self.report(value, code, message, hint);
-        if let Some(it) = self.problems.last_mut() {
-            it.is_fixable = true;
-        }
+        self.problems.iter_mut().skip(known).for_each(|it| it.is_fixable = true);
     }
 
     /// Reports a problem at a byte of the file.

@@ -212,10 +212,10 @@ impl Marks {
         while let Some(at) = rest.find(&self.prefix) {
             let end = (at + self.prefix.len() + 7).min(rest.len());
             done.push_str(&rest[..at]);
-            match rest.get(at..end).and_then(|it| self.texts.get(it)) {
-                Some(text) => done.push_str(&with(text)),
-                None => done.push_str(&rest[at..end]),
-            }
+            let known = rest.get(at..end).and_then(|it| Some((with(self.texts.get(it)?), end)));
+            let prefix = || (self.prefix.clone(), at + self.prefix.len());
+            let (text, end) = known.unwrap_or_else(prefix);
+            done.push_str(&text);
             rest = &rest[end..];
         }
         done + rest
@@ -262,6 +262,12 @@ mod tests {
             &values,
             "---\ntitle: \"a: \\\"b\\\"\\n# c\"\nq: \"a: \\\"b\\\"\\n# c!\"\nl: \"a: \\\"b\\\"\\n# c\"\ntags: [\"x, y\", \"yes\", ]\n# a: \"b\" # c\n---\n# a: \"b\"\n# c\n",
         );
+    }
+
+    #[test]
+    fn a_name_that_looks_like_a_mark_stays() {
+        let values = json!({"pwvalue0xaaaaa漢漢": "x"});
+        check("---\n# {{#each this}}{{@key}}{{/each}}\n---\n", &values, "---\n# pwvalue0xaaaaa漢漢\n---\n");
     }
 
     #[test]
