@@ -152,7 +152,7 @@ pub fn agent(context: &Context, request: &AgentRequest) -> Result<Agent, Error> 
         (None, None) => {
             let hint =
                 format!("--agent {}, or --command 'a line for a shell'", names(request, context).join("|"));
-            return Err(Error::usage("which agent?", hint));
+            return Err(Error::usage("no agent is given", hint));
         }
     };
     let theirs = context.config.agents.get(name);

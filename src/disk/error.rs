@@ -154,7 +154,7 @@ impl DiskError {
             Self::LeadsOut { .. } => "copy the file into the plans directory instead of linking to it",
             Self::LeadsOutOfProject { .. } => "remove the link, or replace it with a file of the project",
             Self::OutsideRepository { .. } => {
-                "name a file of the repository outside `.git` and `.planwatch`; its links that lead elsewhere are not followed"
+                "name a file of the repository outside `.git` and `.planwatch`; symbolic links that lead out of the repository are not followed"
             }
             Self::TooLarge { .. } => "move what is not plan text into a file of its own",
             Self::FileChanged { .. } => "save the file in the editor, then try again",

@@ -266,7 +266,7 @@ fn is_fixable(step: &Step) -> bool {
 
 fn fix_plan(context: &Context, writing: &mut Transaction<'_>, id: &PlanId) -> Result<Changed, Error> {
     plan_file::update(context, writing, id, &|plan, _| {
-        let (status, did) = (plan.status.known(), "plan.md made".to_owned());
+        let (status, did) = (plan.status.known(), "plan.md created".to_owned());
         Ok(PlanUpdate { status, did, ..PlanUpdate::default() })
     })
 }
@@ -276,6 +276,6 @@ fn fix_step(context: &Context, writing: &mut Transaction<'_>, step: &Step) -> Re
         let step = now.step;
         let has = |code: Code| step.problems.iter().any(|it| it.code == code);
         let keys = if has(Code::IdDiffers) { vec![set_text("id", &step.id.to_string())] } else { Vec::new() };
-        Ok(StepUpdate { keys, did: "mended".to_owned(), ..StepUpdate::default() })
+        Ok(StepUpdate { keys, did: "repaired".to_owned(), ..StepUpdate::default() })
     })
 }

@@ -367,7 +367,7 @@ fn claim_step(ask: &Ask<'_>, named: &NamedStep, request: &ClaimRequest) -> Resul
         }
         Taken::Failed | Taken::Gone => {
             let tries = ask.context.config.max_attempts();
-            let message = format!("`{id}` is now failed: it had {tries} failed or lapsed attempts");
+            let message = format!("`{id}` has reached the limit of {tries} failed or lapsed attempts");
             let hint = format!(
                 "`planwatch show {id_word}` shows them; `planwatch reopen {id_word}` makes it available again",
                 id_word = shell_word(&id)

@@ -116,7 +116,7 @@ fn config(context: &Context) -> Check {
         None => ok(name, "none"),
         Some((path, 0)) => ok(name, path.display().to_string()),
         Some((path, n)) => {
-            let value = format!("{}, with {n} problems", path.display());
+            let value = format!("{}, with {n} problem{}", path.display(), if n == 1 { "" } else { "s" });
             check(name, State::Problem, value, "`planwatch check` names them")
         }
     }
@@ -158,7 +158,7 @@ fn file_system(context: &Context) -> Check {
     let found = context.plans.file_system();
     let name = "file system";
     if found.is_remote {
-        let hint = "other machines can write here unnoticed, so `watch` looks every two seconds";
+        let hint = "other machines can write here unnoticed, so `watch` checks for changes every two seconds";
         return check(name, State::Note, found.name, hint);
     }
     ok(name, found.name)
@@ -251,7 +251,9 @@ fn daemon(context: &Context) -> Check {
     let http = http.as_ref().map(|it| format!(", answers on {it}")).unwrap_or_default();
     let value = format!("{pid}, since {since}{http}");
     match polling {
-        Some(why) => check(name, State::Note, value, format!("it looks every two seconds: {why}")),
+        Some(why) => {
+            check(name, State::Note, value, format!("it checks for changes every two seconds: {why}"))
+        }
         None if release != own => {
             let hint = format!("it is of release {release}, this is {own}: stop and start it");
             check(name, State::Note, value, hint)

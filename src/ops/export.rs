@@ -119,7 +119,7 @@ impl Site {
             let request = ShowRequest { id: format!("{id}/"), full: true, graph: None };
             match show(context, &request)? {
                 ShowReport::Plan(plan) => html::page(context, &plan, Some(&self.0.known)),
-                _ => Err(Error::usage(format!("`{id}` is no plan"), "")),
+                _ => Err(Error::usage(format!("`{id}` is not a plan"), "")),
             }
         };
         [Ok(self.0.page(context))].into_iter().chain(self.0.ids().map(page))

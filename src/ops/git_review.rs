@@ -106,7 +106,7 @@ pub fn git_review(context: &Context, revision: Option<&str>) -> Result<GitReview
 }
 
 fn last_merge(git: &Git) -> Result<Oid, Error> {
-    let none = || Error::usage("no merge comes before HEAD", "name a merge commit");
+    let none = || Error::usage("the history of HEAD contains no merge", "name a merge commit");
     let Some(head) = git.head_commit()? else { return Err(none()) };
     let line = git.call(&["rev-list", "--merges", "--max-count=1"]).oids([&head]).line()?;
     Oid::read(line.as_bytes()).ok_or_else(none)

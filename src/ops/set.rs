@@ -177,7 +177,7 @@ fn refuse_other_kind(target: &Target, key: &str) -> Result<(), Error> {
     if own.contains(&key) || !other.contains(&key) {
         return Ok(());
     }
-    let hint = format!("name one of the {of}; own keys need another name");
+    let hint = format!("name one of the {of}, or give your own key another name");
     Err(Error::usage(format!("`{key}` is a key of {of}"), hint))
 }
 

@@ -44,7 +44,7 @@ pub fn read_length(text: &str) -> Result<i64, Error> {
     let days = text.trim().parse::<u32>().ok().map(|it| i64::from(it) * DAY);
     let weeks = || Some(text.trim().strip_suffix('w')?.parse::<u32>().ok().map(i64::from)? * 7 * DAY);
     days.or_else(weeks).or_else(|| time::read_seconds(text)).ok_or_else(|| {
-        let hint = "write a number of days, or as 36h, 7d or 2w";
+        let hint = "write a number of days, or for example 36h, 7d or 2w";
         Error::usage(format!("`{text}` is not a length of time"), hint)
     })
 }

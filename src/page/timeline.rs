@@ -177,7 +177,7 @@ fn legend(rows: &[&Row]) -> Markup {
 fn sign_words(look: Look) -> &'static str {
     match look {
         Look::InProgress => "started",
-        Look::Waiting | Look::Ready => "released or reopened",
+        Look::Waiting | Look::Ready => "released, reopened or interrupted",
         Look::Unknown => "another outcome",
         _ => look.words(),
     }

@@ -257,7 +257,7 @@ fn report_unread(
             Form::Heading => {
                 format!("the section `{said}` is not read, because its heading is not `## Dependencies`")
             }
-            Form::Html => format!("`{said}` is not read, because Markdown takes the line for HTML"),
+            Form::Html => format!("`{said}` is not read, because Markdown parses the line as HTML"),
         };
         let hint = "name the steps in `depends` or in a section `## Dependencies`; `depends: []` says that there are none";
         fields.report_at(body_at + text.start, Code::DependenciesUnclear, message, hint);

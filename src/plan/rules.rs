@@ -318,7 +318,7 @@ pub fn next<'a>(plans: &'a Plans, plan: &'a Plan, now: Time) -> Next<'a> {
     let given_up: Vec<_> = ready().map(|it| it.id.number.to_string()).collect();
     if !given_up.is_empty() {
         let (have, its) = if given_up.len() == 1 { ("has", "its") } else { ("have", "their") };
-        let why = format!("{} {have} been given up by all {its} workers", list("step", &given_up));
+        let why = format!("{} {have} used all {its} attempts", list("step", &given_up));
         return answer(State::Blocked, None, why);
     }
     answer(State::Blocked, None, why_blocked(plans, plan, now))
@@ -493,7 +493,7 @@ pub fn why_first(plans: &Plans, found: &[Next<'_>]) -> Option<String> {
         (_, _, true) => "it is the oldest".to_owned(),
         _ => return None,
     };
-    Some(format!("first of {} plans, as {because}", found.len()))
+    Some(format!("first of {} plans, because {because}", found.len()))
 }
 
 type Rank = (Reverse<Priority>, Reverse<usize>, Option<Time>, PlanId);

@@ -78,7 +78,7 @@ pub(crate) fn check_program(context: &Context, id: &PlanId) -> Result<(), Error>
         return Ok(());
     }
     let hint = format!(
-        "`planwatch new TITLE --kind program --children {id_word}` makes one, `planwatch set {id_word} kind program` makes it one",
+        "`planwatch set {id_word} kind program` makes it one; `planwatch new TITLE --kind program --children {id_word}` creates one that has it as a child",
         id_word = shell_word(&id)
     );
     Err(Error::usage(format!("`{id}` is not a program"), hint))

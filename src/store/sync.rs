@@ -371,7 +371,7 @@ impl<'a> Sync<'a> {
             }
             RegistryError::Local(why) if why == DIFFERS => Error::conflict(
                 "registry-differs",
-                format!("{place} has claims of another registry than [sync] here"),
+                format!("{place} has another registry than the one that [sync] in planwatch.toml names"),
                 "get the current planwatch.toml, for example with `git pull`",
             ),
             RegistryError::Local(why) => Error::failed("git-failed", why.clone(), ""),

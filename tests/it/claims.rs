@@ -501,7 +501,7 @@ fn next_skips_a_step_that_claim_would_fail() {
     other.run("claim p:1 --lease 10m").ok();
     let next = at(&other, LATER, "next p");
     assert_eq!(next.code, 7);
-    assert!(next.stdout.contains("step 1 has been given up by all its workers"), "{}", next.stdout);
+    assert!(next.stdout.contains("step 1 has used all its attempts"), "{}", next.stdout);
 }
 
 #[test]

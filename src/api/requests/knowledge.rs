@@ -66,7 +66,7 @@ pub struct NewScriptRequest {
     /// One line for a shell.
     #[schemars(extend("pattern" = NOT_BLANK))]
     pub command: String,
-    /// Where it runs, inside the repository; by default at its root.
+    /// The directory in the repository where it runs; by default its root.
     // Relative to the root, or absolute.
     pub directory: Option<String>,
     /// The plan that it belongs to.

@@ -91,7 +91,7 @@ fn number<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error
         None => Ok(None),
         Some(Value::Number(number)) => Ok(Some(number.to_string())),
         Some(Value::String(text)) => Ok(Some(text)),
-        Some(_) => Err(D::Error::custom("a step number is a number, as 2 or 2.5")),
+        Some(_) => Err(D::Error::custom("a step number is a number or a text, for example 2 or 2.5")),
     }
 }
 

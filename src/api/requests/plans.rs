@@ -75,7 +75,7 @@ pub struct NewRequest {
     #[serde(rename = "sequential", default)]
     pub is_sequential: bool,
     pub by: Option<String>,
-    /// The template that the plan begins with; the steps above come after its own.
+    /// The template of the plan; `steps` come after its own.
     pub template: Option<String>,
     /// The text of `plan.md`, with or without front matter; not together with `template`.
     #[serde(skip)]

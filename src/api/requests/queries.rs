@@ -39,7 +39,7 @@ pub struct ListRequest {
     pub sort: Sort,
     /// Only steps of this assignee, or plans that have such a step
     pub assignee: Option<String>,
-    /// Only what has changed since then: as `since` of a search
+    /// Only what has changed since then; written as `since` of a search
     #[schemars(extend("pattern" = SINCE))]
     pub updated_since: Option<String>,
 }
@@ -109,7 +109,7 @@ pub struct ShowRequest {
 /// Shows the next ready step.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 pub struct NextRequest {
-    /// The plan to look at; else all active ones
+    /// Only this plan; by default all active ones
     // `None`: the plan in `PLANWATCH_PLAN`, or else the candidate of each active plan.
     pub plan: Option<String>,
     /// The maximum number of candidates in the answer. `None`: all.
@@ -179,7 +179,7 @@ pub struct LogRequest {
     /// Only since then: a date as 2026-11-21, a time as 2026-11-21T09:14:03Z, or how long ago, as 12h, 7d or 2w
     #[schemars(extend("pattern" = SINCE))]
     pub since: Option<String>,
-    /// Only until then: as `since`
+    /// Only until then; written as `since`
     #[schemars(extend("pattern" = SINCE))]
     pub until: Option<String>,
     /// Only what this person or agent did, or committed
@@ -203,7 +203,7 @@ pub struct LogRequest {
 pub struct DiffRequest {
     /// Only this plan
     pub plan: Option<String>,
-    /// A revision, or two as main..feature or main...feature; else HEAD
+    /// A revision, or two as main..feature or main...feature; by default HEAD
     // A single revision is compared with the working tree.
     #[schemars(extend("pattern" = NOT_BLANK))]
     pub rev: Option<String>,

@@ -135,7 +135,7 @@ pub struct AttemptRequest {
     /// When it was, such as 2026-11-21T09:14:03Z; now if it is left out.
     #[schemars(extend("pattern" = TIME))]
     pub at: Option<String>,
-    /// A status to give in the same write, in place of the one that follows from the attempt.
+    /// The new status, instead of the one that follows from the attempt.
     #[schemars(schema_with = "step_status")]
     #[serde(default)]
     pub status: Option<String>,

@@ -14,6 +14,11 @@ use crate::text::line_index::{self, Place};
 use crate::text::marked_block::{self, Marks, Unpaired};
 use crate::text::seal;
 
+/// Why an entry stays that the user or another program has changed.
+fn other(entry: &Entry<'_>) -> String {
+    format!("its entry `{}` differs from the one that `init` writes", entry.key)
+}
+
 /// What happened to a file, or would happen in a dry run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileReport {
@@ -187,7 +192,7 @@ impl<'a> Files<'a> {
         };
         match entry.find(&text).map_err(|it| not_json(path, entry, &it))? {
             EntryState::Same => {}
-            EntryState::Other => file.kept = Some("it starts `planwatch` in another way already".to_owned()),
+            EntryState::Other => file.kept = Some(other(entry)),
             EntryState::Nothing => {
                 file.now = Some(entry.put(&text).map_err(|it| not_json(path, entry, &it))?.into_bytes());
             }
@@ -208,9 +213,7 @@ impl<'a> Files<'a> {
             Err(_) if !text.contains(&format!("\"{}\"", entry.key)) => {}
             Err(it) => return Err(not_json(path, entry, &it)),
             Ok(EntryState::Nothing) => {}
-            Ok(EntryState::Other) => {
-                file.kept = Some("it starts `planwatch` in another way than `init` writes".to_owned());
-            }
+            Ok(EntryState::Other) => file.kept = Some(other(entry)),
             Ok(EntryState::Same) => {
                 file.now = Some(entry.take(&text).map_err(|it| not_json(path, entry, &it))?.into_bytes());
             }

@@ -407,7 +407,7 @@ impl Driver<'_> {
             return Err(error);
         }
         let Halt { end, why, step } =
-            state.halt.unwrap_or_else(|| halt(End::Halted, "its threads ended without a result"));
+            state.halt.unwrap_or_else(|| halt(End::Halted, "the run's threads ended without a result"));
         let unmerged = trees.as_ref().and_then(|it| it.unmerged.as_deref());
         let hints = match unmerged {
             Some(branch) => {

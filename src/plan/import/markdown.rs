@@ -284,7 +284,7 @@ fn unused_statements(of: &Document<'_>, pieces: &Pieces, found: &[UnnumberedStep
     for nth in pieces::boxes(&of.visible, &of.outline) {
         let item = &of.outline.items[nth];
         if !found.is_empty() && piece_at(item.span.start).is_none() {
-            let why = "this task box is not a step, as the steps have another form";
+            let why = "this task box is not a step, because the steps have another form";
             unmapped.push(of.unmapped(item.span.start, why, of.body[item.span.clone()].trim_end()));
         }
     }

@@ -31,7 +31,7 @@ impl Watching {
         let identity = now.plans.identity();
         let mut watching = Self { watcher: None, mounts: Mounts::default(), identity, polling: None };
         match Watcher::open(now.plans.root(), move |batch| sender.send(Message::Seen(batch)).is_ok()) {
-            Err(error) => watching.poll(&format!("the system gives no events: {error}"), observer),
+            Err(error) => watching.poll(&format!("the system reports no events: {error}"), observer),
             Ok(mut watcher) => {
                 watcher.cover(&now.plans);
                 watching.watcher = Some(watcher);

@@ -46,7 +46,7 @@ fn refine_draft(call: &Call, asked: Refine) -> Result<Value, Refusal> {
         }
         _ => {
             let hint = "start with `plan` and `conversation`, continue with `draft` and `output`";
-            return Err(Refusal::usage("it is neither a start nor an answer", hint));
+            return Err(Refusal::usage("the call neither starts a draft nor answers a prompt", hint));
         }
     };
     Ok(result::pick(&turn.to_json(), "state pass passes draft? focus? prompt? plan? path? change? why?"))

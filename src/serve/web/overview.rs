@@ -170,7 +170,7 @@ fn main(visit: &Visit, asked: &OverviewQuery, (brief, plans): (&Brief, &Plans), 
                 (panel("ready", "Ready next", (totals.ready, report.ready.len()), ("No step is ready.", "The next step of each plan. The highest priority comes first, then the step for which most others wait."), || html! {
                     @for it in &report.ready { (standing(it, now, false)) }
                 }))
-                (panel("finished", "Finished", (totals.finished, report.finished.len()), ("Nothing was finished lately.", ""), || html! {
+                (panel("finished", "Finished", (totals.finished, report.finished.len()), ("Nothing was finished recently.", ""), || html! {
                     @for it in &report.finished { (finished(it, now)) }
                 }))
             }

@@ -416,7 +416,7 @@ fn a_search_finds_who_works_on_what() {
     type_in(&mut model, "/codex\n");
     assert_eq!(model.step_id.as_deref(), Some("ledger-migration:2.75"));
     type_in(&mut model, "/no such words\n");
-    assert!(screen(&mut model, (80, 24)).contains("nothing is found"));
+    assert!(screen(&mut model, (80, 24)).contains("no match"));
     type_in(&mut model, "\u{1b}\u{1b}/wen zh\n");
     assert_eq!((model.focus, model.plan_id.as_deref()), (Focus::Plans, Some("ledger-migration")));
     assert!(model.plan_rows().len() < model.plans.len());
@@ -576,5 +576,14 @@ fn a_card_is_selected_by_a_click_and_moved_by_a_drag() {
     let effect = mouse(&mut model, MouseEventKind::Up(MouseButton::Left), to);
     assert!(
         matches!(effect, Some(Effect::Request(Request { action: Action::Move(Verb::Done), id: of, .. })) if of == id)
+    );
+    drop(drawn(&mut model, (240, 40), true));
+    let id = model.column(Column::Doing).first().unwrap().id.clone();
+    let (x, y) = place(&model, &|it| *it == Hit::Step(id.clone()));
+    mouse(&mut model, down, (x, y - 1));
+    let to = place(&model, &|it| *it == Hit::Column(Column::Ready));
+    let effect = mouse(&mut model, MouseEventKind::Up(MouseButton::Left), to);
+    assert!(
+        matches!(effect, Some(Effect::Request(Request { action: Action::Release, id: of, .. })) if of == id)
     );
 }

@@ -141,7 +141,7 @@ fn plans(model: &mut Model, frame: &mut Frame<'_>, area: Rect) {
         let said = match (model.is_loaded, model.search.is_empty()) {
             (false, _) => "reading the plans",
             (true, true) => "No plan is open.\n\n:new TITLE STEP… creates one",
-            (true, false) => "nothing is found",
+            (true, false) => "no match",
         };
         let said = Paragraph::new(said).style(DIM).wrap(ratatui::widgets::Wrap { trim: true });
         frame.render_widget(said, inner);

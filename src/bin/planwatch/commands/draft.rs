@@ -84,7 +84,7 @@ impl Who {
         let all = || names().collect::<Vec<_>>().join("|");
         let Some(name) = &args.agent else {
             let hint = format!("--agent {}, or --command 'a line for a shell'", all());
-            return Err(Failure::usage("which agent?", hint));
+            return Err(Failure::usage("no agent is given", hint));
         };
         // A preset is used even if the user has an agent of the same name: presets for `draft` are read-only, but the
         // user's agent may edit files.
@@ -131,7 +131,7 @@ fn request(session: &Session, args: &Draft, who: &Who) -> Result<DraftRequest, F
         (Aim::GoOn, None) => source_again(session, args)?,
         (Aim::Requirements, None) => {
             let hint = "--from FILE names one, --from - reads standard input";
-            return Err(Failure::usage("which conversation?", hint));
+            return Err(Failure::usage("no conversation is given", hint));
         }
     };
     let (name, by) = (args.name.clone(), args.by.by.clone());

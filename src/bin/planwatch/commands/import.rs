@@ -90,5 +90,5 @@ fn unmapped(all: &[Unmapped]) -> String {
     let more = all.len().saturating_sub(MOST);
     let more =
         if more > 0 { format!("  … and {more} more; --json lists them all\n") } else { String::new() };
-    format!("{} not mapped:\n{lines}{more}", count(all.len(), "part"))
+    format!("{} not imported:\n{lines}{more}", count(all.len(), "part"))
 }

@@ -176,7 +176,7 @@ fn parts(report: &StatusReport, now: Time) -> Vec<Part> {
         ("Needs attention", attention, totals.attention),
         ("In progress", working, totals.in_progress),
         ("Ready", ready, totals.ready),
-        ("Finished lately", finished, totals.finished),
+        ("Finished recently", finished, totals.finished),
         ("On other branches", branches, n_branches),
     ];
     let parts = parts.into_iter().filter(|it| it.2 > 0);
@@ -330,7 +330,7 @@ fn markdown(report: &StatusReport) -> String {
     );
     part("Ready", report.ready.iter().map(|it| step(&it.step, String::new())).collect());
     part(
-        "Finished lately",
+        "Finished recently",
         report.finished.iter().map(|it| step(&it.step, dated(by(it), Some(it.at)))).collect(),
     );
     let sum = problems::sum(report.n_errors, report.n_warnings);

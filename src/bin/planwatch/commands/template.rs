@@ -50,7 +50,7 @@ fn render(
 }
 
 fn named(name: Option<String>) -> Result<String, Failure> {
-    name.ok_or_else(|| Failure::usage("which template?", "`planwatch template list` lists them"))
+    name.ok_or_else(|| Failure::usage("no template is given", "`planwatch template list` lists them"))
 }
 
 fn list(session: &Session) -> Result<u8, Failure> {

@@ -44,7 +44,7 @@ pub(crate) fn run(session: &Session, args: &Trust) -> Result<u8, Failure> {
     if args.scripts.is_empty() {
         if args.trust_hash.is_some() {
             return Err(Failure::usage(
-                "which script?",
+                "no script is given",
                 "write it as planwatch trust SCRIPT --trust-hash HASH",
             ));
         }

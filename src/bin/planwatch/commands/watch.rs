@@ -290,7 +290,7 @@ fn without_socket(why: &Untrusted) -> String {
 fn polling(why: Option<&str>) -> String {
     why.map_or_else(
         || "the system reports changes again".to_owned(),
-        |why| format!("looking every two seconds: {why}"),
+        |why| format!("checking for changes every two seconds: {why}"),
     )
 }
 

@@ -251,7 +251,7 @@ impl Watcher {
         if self.is_stale
             && let Err(error) = self.replace_sources()
         {
-            self.coverage_gap = Some(format!("the system gives no events: {error}"));
+            self.coverage_gap = Some(format!("the system reports no events: {error}"));
         }
         self.watch_own(plans, false);
         self.cover_below(plans, "");

@@ -116,7 +116,7 @@ const GOT: &str = "plan_id id title status state kind priority? due? category? p
 fn get_plan(call: &Call, mut given: Object) -> Result<Value, Refusal> {
     let title = given.remove("title");
     let Some(plan) = given.remove("plan_id").or(title) else {
-        return Err(Refusal::usage("which plan?", "give `plan_id` or `title`; list_plans names them"));
+        return Err(Refusal::usage("no plan is named", "give `plan_id` or `title`; list_plans names them"));
     };
     given.extend([("plan".to_owned(), plan), ("detail".to_owned(), "full".into())]);
     own(call, "get_plan", given.into()).map(with_plan_id)

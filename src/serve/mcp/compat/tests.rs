@@ -476,12 +476,12 @@ fn an_unknown_id_is_refused_with_valid_ones() {
     check(
         "memory_plan",
         json!({"action": "get", "plan_id": "other", "workspace_id": "my-project-652c624f8f59"}),
-        "other-workspace: `my-project-652c624f8f59` is another workspace; this server serves /; leave workspace_id and workspace_path out, or use that one's server",
+        "other-workspace: `my-project-652c624f8f59` is another workspace; this server serves /; leave workspace_id and workspace_path out, or use the server of that workspace",
     );
     check(
         "memory_plan",
         json!({"action": "list", "workspace_path": "/home/user/my-project"}),
-        "other-workspace: `/home/user/my-project` is another workspace; this server serves /; leave workspace_id and workspace_path out, or use that one's server",
+        "other-workspace: `/home/user/my-project` is another workspace; this server serves /; leave workspace_id and workspace_path out, or use the server of that workspace",
     );
     check(
         "memory_plan",

@@ -241,7 +241,7 @@ fn read_error(job: &Job, error: &tokio_postgres::Error) -> RegistryError {
         | &SqlState::T_R_SERIALIZATION_FAILURE
         | &SqlState::T_R_DEADLOCK_DETECTED => RegistryError::Unreachable(text),
         &SqlState::UNDEFINED_TABLE | &SqlState::INVALID_SCHEMA_NAME => RegistryError::Refused(
-            "the table of planwatch is missing; `planwatch sync init` makes it".to_owned(),
+            "the table of planwatch is missing; `planwatch sync init` creates it".to_owned(),
         ),
         _ => RegistryError::Refused(text),
     }

@@ -48,7 +48,7 @@ pub(super) fn draw(model: &mut Model, frame: &mut Frame<'_>, area: Rect) {
         return;
     }
     if model.shown().is_empty() {
-        frame.render_widget(Paragraph::new("nothing is found").style(DIM), inner);
+        frame.render_widget(Paragraph::new("no match").style(DIM), inner);
         return;
     }
     match model.view {

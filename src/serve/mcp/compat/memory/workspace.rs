@@ -17,7 +17,7 @@ pub(super) fn check(call: &Call, id: Option<&str>, path: Option<&str>) -> Result
     Err(Refusal::new(
         "other-workspace",
         message,
-        "leave workspace_id and workspace_path out, or use that one's server",
+        "leave workspace_id and workspace_path out, or use the server of that workspace",
     ))
 }
 
