@@ -133,8 +133,8 @@ pub struct AgentRequest {
 }
 
 /// Finds the agent of a request. The user's own configuration takes precedence over the presets. The repository's
-/// configuration can only shorten their limits. An agent that only the repository's configuration defines has to be trusted
-/// before it is started.
+/// configuration can only shorten the limits of these agents. An agent that only the repository's configuration defines has
+/// to be trusted before it is started.
 pub fn agent(context: &Context, request: &AgentRequest) -> Result<Agent, Error> {
     let name = match (&request.agent, &request.command) {
         (Some(name), Some(_)) if name != SHELL => {

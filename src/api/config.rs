@@ -26,7 +26,7 @@ pub struct Config {
     pub max_attempts: Option<u32>,
     /// The order of steps in plans that `new` makes.
     pub order: Option<Order>,
-    /// Additional words for a status.
+    /// Additional words for statuses.
     pub words: Words,
     /// The agents that can work on steps, by name.
     pub agents: Agents,

@@ -33,7 +33,7 @@ pub struct Context {
     pub key: Option<Arc<RequestKey>>,
     /// Receives notices as they happen; [`Context::notify`] calls it.
     pub on_notice: Box<dyn Fn(Notice) + Send + Sync>,
-    /// Saves by other programs that were in no plan file and were stored during this request; the answer lists them.
+    /// Saves by other programs that are not in their files, and that this request stored elsewhere; the answer lists them.
     pub kept: KeptSaves,
     /// Receives the changes of files that a request makes, for a caller that makes them itself after a dry run.
     pub planned: Option<Planned>,
@@ -191,9 +191,9 @@ pub enum Notice {
     /// Claims cannot be recorded where other working trees would see them. If there are other working trees, a new claim
     /// without `--force` is refused, and this notice is not given.
     ClaimsNotShared { path: String, why: String },
-    /// The remote has not confirmed a claim or the end of one; it is sent again later.
+    /// The registry has not confirmed a claim or the end of one; it is sent again later.
     Unsettled { step: String, why: String },
-    /// Steps whose claims the remote has not confirmed.
+    /// Steps whose claims the registry has not confirmed.
     UnsettledClaims { steps: Vec<String> },
     /// A change of several files was interrupted, and stays unfinished.
     Interrupted { what: String },

@@ -62,7 +62,7 @@ fn check(
     Err(Error::NotExpected { id: id.to_owned(), etag: etag.map(str::to_owned), now })
 }
 
-/// Refuses a request whose verb did not check the precondition. Not every verb can: some change several files.
+/// Refuses a request with a precondition that its verb did not check. Not every verb can check it: some change several files.
 pub(crate) fn check_looked_at(context: &Context) -> Result<(), Error> {
     if context.expected.as_ref().is_none_or(|it| it.is_checked.load(Ordering::Relaxed)) {
         return Ok(());

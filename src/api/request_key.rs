@@ -11,7 +11,7 @@ use crate::plan::time::Time;
 
 const HOUR: i64 = 60 * 60;
 
-/// The hour under which a record is stored, counted from 1970.
+/// The hour under which a record is stored: the number of hours since 1970.
 pub(crate) fn hour(at: Time) -> i64 {
     at.seconds_since(Time::from_nanoseconds(0)).div_euclid(HOUR)
 }

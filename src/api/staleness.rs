@@ -7,8 +7,8 @@ use crate::plan::rules;
 use crate::plan::time::{Day, Time};
 use crate::plan::words::{PlanStatus, StepStatus};
 
-/// Since when a ready step of an active plan has waited, or since when a step in progress has had no activity, if that is
-/// more than `seconds` ago.
+/// The time of [`since`] for a ready or in-progress step of an active plan, if it is more than `seconds` ago: then the step
+/// is stale.
 pub(crate) fn stale(plans: &Plans, plan: &Plan, step: &Step, now: Time, seconds: i64) -> Option<Time> {
     let is_candidate = step.standing().is(StepStatus::InProgress) || rules::is_ready(plans, plan, step, now);
     if plan.is_archived || !plan.status.is(PlanStatus::Active) || !is_candidate {
@@ -42,7 +42,8 @@ pub(crate) fn since(plans: &Plans, plan: &Plan, step: &Step, now: Time) -> Optio
     }
 }
 
-/// When a step got its current status, as far as that is recorded. Attempts do not change this time, but a reopening does.
+/// When a step became ready or, if it is not pending, when work on it began, as far as that is recorded. Later attempts do not
+/// change this time, but a reopening does.
 pub(crate) fn begun(plans: &Plans, plan: &Plan, step: &Step) -> Option<Time> {
     let reopened = step.attempts.iter().rfind(|it| it.outcome.as_deref() == Some("reopened"));
     let reopened = reopened.and_then(|it| it.at);

@@ -1,6 +1,6 @@
 //! The JSON shapes of plans and steps, one for all surfaces.
 //!
-//! No field of the JSON contains the time of the answer or an age, so the same files give the same bytes. The only exception
+//! No field of the JSON contains the time of the answer or an age, so the same files give the same bytes. The only exceptions
 //! are fields that depend on whether a claim has lapsed.
 
 use std::borrow::Cow;
@@ -368,7 +368,8 @@ fn people(plans: &Plans, plan: &Plan) -> Vec<String> {
     names
 }
 
-/// The owner of a claim for people: the name, or else the claim's id, and where the claim was made if that is elsewhere.
+/// The owner of a claim for people: the name, or else the claim's id, and where the claim was made if that is elsewhere. Also
+/// says if the step is closed elsewhere.
 fn held_by(held: &HeldClaim) -> String {
     let by = held.by.as_ref().unwrap_or(&held.claim);
     match &held.holding {

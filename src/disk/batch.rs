@@ -54,7 +54,7 @@ impl Locked<'_> {
     ///
     /// They run in order and form one unit for `undo`. If a file no longer holds what its operation expects,
     /// everything is restored and the error is `file-changed`, `plan-exists` or `not-found`. After a crash the next
-    /// `lock` resolves the batch.
+    /// holder of the lock finishes or undoes the batch.
     pub fn batch(&mut self, verb: &str, at: &str, ops: Vec<FileOp>) -> Result<(), DiskError> {
         self.batch_emptying(verb, at, ops, Vec::new())
     }

@@ -107,7 +107,7 @@ impl PlansDir {
         self.disk.lstat(&self.own(COOKIES)).is_ok_and(|it| it.kind == FileKind::Dir)
     }
 
-    /// Creates a cookie by renaming the last one; if that does not exist any more, by creating a file.
+    /// Creates a cookie by renaming the last one; if that no longer exists, by creating a file.
     ///
     /// Renaming is used because on ext4 creating files gets slower where many were removed recently.
     pub fn make_cookie(&self, last: &str, name: &str) -> Result<(), DiskError> {

@@ -69,7 +69,7 @@ impl Locked<'_> {
             if is(&error, Errno::NOENT) {
                 return Err(error);
             }
-            // The file system may have no hard links, like exFAT. Then a copy replaces the second name.
+            // The file system may have no hard links, like exFAT. Then a copy is made instead of a second name.
             write_new(disk, old, 0o600, expected, Safe::No)
         });
         linked.map_err(|error| DiskError::writing(path, error))

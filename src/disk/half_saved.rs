@@ -107,7 +107,7 @@ impl Saves<'_> {
     /// Refuses to treat a file that was removed a moment ago as missing: git and some editors remove a file before
     /// they rewrite it.
     ///
-    /// A file without a record counts as missing.
+    /// A file that neither the undo log nor the index knows counts as missing.
     pub fn refuse_vanished(&self, relative: &Path) -> Result<(), DiskError> {
         let is_known = || self.last(relative).is_some() || self.length(relative).is_some_and(|it| it > 0);
         match relative.parent().is_some_and(|it| self.plans.is_young_dir(it)) && is_known() {

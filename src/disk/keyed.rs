@@ -184,7 +184,7 @@ impl Locked<'_> {
             let Some(new) = wanted? else {
                 let was_seen = shown.last().cloned();
                 if was_seen.is_some() {
-                    // An editor saved over planwatch's version with the change included.
+                    // The text that an editor saved already contains planwatch's change.
                     self.record_key(self.due().as_ref())?;
                 }
                 return Ok(self.unchanged(base, was_seen));

@@ -97,7 +97,7 @@ impl PlansDir {
 }
 
 /// Whether a lock file cannot be used here: it belongs to another user, its file system is read-only, or a part of its
-/// path is missing, a symbolic link or not a directory.
+/// path is missing, is a symbolic link or is not a directory.
 fn is_out_of_reach(error: &std::io::Error) -> bool {
     const REASONS: [Errno; 6] =
         [Errno::ACCESS, Errno::PERM, Errno::ROFS, Errno::NOENT, Errno::NOTDIR, Errno::LOOP];

@@ -1,9 +1,9 @@
 //! All reading and writing of files.
 //!
 //! [`PlansDir`] reads and scans. [`Locked`], returned by [`PlansDir::lock`], is the only way to write plan files. Both
-//! use [`Disk`], a list of primitive calls. [`RealDisk`] implements it with system calls. An overlay implements it for
-//! texts that are open in an editor. For tests there is a model that separates durable from visible state and can crash
-//! or fail at any call. The content of plan files is not interpreted here.
+//! use [`Disk`], the trait of all primitive calls. [`RealDisk`] implements it with system calls. An overlay implements
+//! it for texts that are open in an editor. For tests there is a model that separates durable from visible state and
+//! can crash or fail at any call. The content of plan files is not interpreted here.
 
 mod batch;
 mod capabilities;

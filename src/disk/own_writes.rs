@@ -40,7 +40,7 @@ impl Hash for OwnWrite {
 
 #[derive(Debug, Default)]
 pub struct OwnLog {
-    /// Whole lines.
+    /// The log as last read, without an incomplete last line.
     bytes: Vec<u8>,
     log: Vec<Record>,
     writes: Vec<OwnWrite>,

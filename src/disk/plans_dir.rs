@@ -136,7 +136,7 @@ impl PlansDir {
         self.prepare(Making::ForPlans).ok().filter(|it| it.trust == Trust::Own).map(|it| it.dir)
     }
 
-    /// Whether the key that marks an own `.planwatch` exists or could be created.
+    /// Whether the key that marks this user's own `.planwatch` exists. If it is missing, it is created if possible.
     pub fn has_key(&self) -> bool {
         self.state_home.as_deref().is_some_and(|home| runtime::key(&*self.disk, home).is_some())
     }

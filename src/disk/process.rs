@@ -87,8 +87,8 @@ impl Process {
         }
         match (&self.clock, &reader.clock) {
             (Some(then), Some(now)) if then == now => {}
-            // A record of an earlier release: an equal time proves that this is the same process, a different time
-            // proves nothing.
+            // A record of an earlier release: an equal start time proves that this is the same process, a different
+            // one proves nothing.
             (None, _) => {
                 let is_same = matches!(sight(), Sighting::Running { start } if start == self.start);
                 return if is_same { ProcessState::Running } else { ProcessState::Unseen };

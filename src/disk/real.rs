@@ -180,7 +180,7 @@ type Wanted = (File, SyncSender<rustix::io::Result<File>>);
 /// is often held.
 static IDLE: Mutex<Vec<Sender<Wanted>>> = Mutex::new(Vec::new());
 
-/// Waits in another thread: the kernel queues waiters fairly but has no time limit.
+/// Waits in another thread, because `flock` has no time limit. The kernel queues waiters fairly.
 ///
 /// An abandoned thread takes the lock eventually, finds the receiver gone and releases it.
 fn wait_for_lock(file: File, patience: Duration) -> io::Result<Option<Box<dyn DiskFile>>> {

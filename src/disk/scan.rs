@@ -101,7 +101,7 @@ impl PlansDir {
         self.is_young(dir.stat.mtime_ns) && is_empty()
     }
 
-    /// Lists one plan's directory, its files and one level of nested directories. If the directory is missing, the
+    /// Lists one plan's directory: its files and one level of nested directories. If the directory is missing, the
     /// result is empty.
     pub fn scan_plan(&self, plan_dir: &Path) -> Scan {
         let mut scan = Scan::default();

@@ -281,8 +281,7 @@ impl<'a> Locked<'a> {
         Ok(found)
     }
 
-    /// Reads a version that an exchange displaced; tries more often than [`PlansDir::read`], because the file has
-    /// already been replaced.
+    /// Reads a version that a write displaces; tries more often than [`PlansDir::read`], because the write has begun.
     pub(super) fn read_displaced(&self, at: &Path) -> Result<(Vec<u8>, Stat), DiskError> {
         for _ in 0..20 {
             if let Some(found) = read_at_rest(&*self.plans.disk, at)? {

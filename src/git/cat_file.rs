@@ -63,7 +63,7 @@ pub fn read_info(line: &[u8]) -> Option<Info> {
 pub struct CatFile {
     stream: BufReader<Stream>,
     most: u64,
-    /// git printed less than it was asked for.
+    /// Whether git printed less than it was asked for.
     has_ended: bool,
 }
 

@@ -27,7 +27,7 @@ const LONGEST_WAIT: Duration = Duration::from_secs(3);
 
 const PAUSE: Duration = Duration::from_millis(25);
 
-/// A person may have to type the passphrase of a key.
+/// The time limit of a signed commit: a person may have to type the passphrase of a key.
 const SIGNING: Duration = Duration::from_secs(300);
 
 /// A file with the bytes to commit; without bytes if it was removed.
@@ -173,8 +173,8 @@ impl Git {
             own(&["update-index", "-z", "--index-info"]).input(lines).run()?;
             read_oid("write-tree", &own(&["write-tree"]).line()?)
         })();
-        // Git leaves no lock file next to this index, so only the index itself is removed. If that fails, the file stays,
-        // but it is not used again.
+        // Unless it is killed, git leaves no lock file next to this index, so only the index itself is removed. If that
+        // fails, the file stays, but it is not used again.
         RealDisk.remove(&path).ok();
         made
     }

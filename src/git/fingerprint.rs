@@ -15,7 +15,7 @@ const MAX_UNTRACKED: usize = 10_000;
 /// The limit is long, because git may have to read a large tree from the disk.
 const LIMIT: Duration = Duration::from_secs(600);
 
-/// Returns a hash of everything that git sees of the tree at `root` except `without`; `None` if git fails.
+/// Returns a hash of everything that git sees of the tree at `root` except `without`; `None` if `git status` fails.
 pub fn fingerprint(root: &Path, without: &Path) -> Option<String> {
     let mut but = b":(exclude,top,literal)".to_vec();
     let relative = without.strip_prefix(root).ok()?;
@@ -25,7 +25,7 @@ pub fn fingerprint(root: &Path, without: &Path) -> Option<String> {
     let status = git(root, &status, &paths)?;
     let mut hasher = blake3::Hasher::new();
     hasher.update(&status);
-    // Without a commit there is nothing to compare with, and everything is untracked or in the index.
+    // Without a commit, `git diff HEAD` fails: there is nothing to compare with, and everything is untracked or in the index.
     let diff = ["diff", "HEAD", "--binary", "--no-ext-diff", "--no-textconv"];
     hasher.update(&git(root, &diff, &paths).unwrap_or_default());
     let untracked = status.split(|it| *it == 0).filter_map(|it| it.strip_prefix(b"? "));

@@ -87,7 +87,7 @@ impl Git {
         Ok(Some((tree, changed.keys().map(|it| String::from_utf8_lossy(it).into_owned()).collect())))
     }
 
-    /// The commit of a full reference name; `None` if there is no such reference.
+    /// The commit that a reference points to, by its full name; `None` if there is no such reference.
     pub fn find_ref(&self, name: &str) -> Result<Option<Oid>, GitError> {
         let refs = self.refs_below(name)?;
         Ok(refs.into_iter().find(|it| it.name == name).map(|it| it.tip))

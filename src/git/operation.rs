@@ -34,8 +34,8 @@ impl Git {
         Ok(None)
     }
 
-    /// Returns the commit onto which the last rebase rebased, and the former commit of the branch. `None` if the last
-    /// change of `HEAD` was not the end of a rebase.
+    /// Returns the commit onto which the last rebase moved the branch, and the former commit of the branch. `None` if the
+    /// last change of `HEAD` was not the end of a rebase.
     pub fn last_rebase(&self) -> Result<Option<(Oid, Oid)>, GitError> {
         Ok(read_last_rebase(&self.reflog("--max-count=10000")?))
     }

@@ -119,8 +119,8 @@ const AWAY: [&str; 8] = [
 /// The beginning of the message for an exceeded time limit.
 pub(super) const NO_ANSWER: &str = "there was no answer within";
 
-/// Whether the remote was reached, as far as the error shows: it contains none of the words of `AWAY`. The connection may
-/// have broken after the request was carried out. Repeating the request shows whether it was.
+/// Whether the connection may have broken after the request was carried out: the error contains none of the words of
+/// `AWAY`. Repeating the request shows whether it was carried out.
 pub fn is_broken(silence: &str) -> bool {
     AWAY.iter().all(|it| !silence.contains(it))
 }

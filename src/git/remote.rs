@@ -19,7 +19,7 @@ use super::repository::Git;
 /// How long a remote may be silent.
 pub const SILENCE: Duration = Duration::from_secs(10);
 
-/// How long a remote may be silent for git's HTTP client, in seconds. The client has no limit of its own.
+/// After how many seconds of silence git's HTTP client gives up. By default it never does.
 const HTTP_SILENCE: &str = "8";
 
 /// The command for ssh, unless the user has configured another one.
@@ -71,7 +71,7 @@ impl Git {
         Ok(Some(url).filter(|it| code == 0 && !it.is_empty() && !it.starts_with('-')))
     }
 
-    /// Fetches refs into this clone, and removes local targets whose refs the remote no longer has.
+    /// Fetches refs into this clone, and removes the local copies of refs that the remote no longer has.
     pub fn fetch_refs(&self, url: &str, refspecs: &[String]) -> Result<(), RemoteError> {
         let words = [
             "fetch",

@@ -27,7 +27,7 @@ pub struct Git {
 pub struct Head {
     /// `None` before the first commit.
     pub commit: Option<Oid>,
-    /// History was cut off by a shallow clone.
+    /// Whether a shallow clone lacks a part of the history.
     pub is_shallow: bool,
 }
 

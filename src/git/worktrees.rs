@@ -39,7 +39,7 @@ pub struct LinkedTree {
     pub path: PathBuf,
     /// `refs/heads/…`; none: `HEAD` is detached.
     pub branch: Option<String>,
-    /// Making or removing it was not completed, so files may be missing; it contains no work.
+    /// Whether making or removing it was not completed. Then files may be missing, and it contains no work.
     pub is_unfinished: bool,
 }
 
@@ -105,7 +105,8 @@ impl Git {
         call.shielded().limit(LIMIT).run().map(drop)
     }
 
-    /// Removes the lock files of git that killed processes in this working tree left. Only for a tree in which nothing runs.
+    /// Removes git's lock files that processes left in this working tree when they were killed. Only for a tree in which
+    /// nothing runs.
     pub fn remove_stale_locks(&self) {
         for name in ["index.lock", "HEAD.lock"] {
             RealDisk.remove(&self.git_dir.join(name)).ok();

@@ -128,7 +128,7 @@ const RECORDS: Source = Source {
 const SOURCES: [Source; 9] =
     [DATA, IDX, DOCSIZE, TITLES_DATA, TITLES_IDX, TITLES_DOCSIZE, SEARCHED, NAMES, RECORDS];
 
-/// The tables of settings; each has few rows, which are one part.
+/// The tables of settings. Each has few rows, which form a single part.
 const CONFIGS: [&str; 2] = ["search_config", "titles_config"];
 
 #[derive(Debug, Default)]

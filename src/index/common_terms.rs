@@ -33,7 +33,7 @@ pub(super) struct Listing {
     border: i64,
     /// The name of the last plan below the border.
     last: String,
-    /// Whether a plan was added out of order; the border then stays where it is.
+    /// Whether a plan out of order, a decision or an insight was added; from then on the border stays where it is.
     is_broken: bool,
 }
 
@@ -211,7 +211,7 @@ impl CommonTermQuery<'_> {
         Ok(found)
     }
 
-    /// Finds the owners of these documents. The numbers are ascending, and the owners are read in ascending order.
+    /// Finds the owners of these documents in one pass. The numbers must be ascending, and not be below the border.
     fn owned(&self, numbers: &[i64]) -> Result<Vec<Match>, IndexError> {
         let owners = "SELECT first, n, archived, name FROM searched WHERE first >= ?1 ORDER BY first";
         let mut owners = self.connection.prepare_cached(owners)?;

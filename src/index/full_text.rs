@@ -115,7 +115,7 @@ impl FullText {
 }
 
 impl TextsSnapshot<'_> {
-    /// Returns whether it holds exactly the texts of these plans.
+    /// Returns whether the full-text index holds exactly the texts of the plans of `origin`.
     pub fn is_filled_from(&self, origin: &Origin) -> Result<bool, IndexError> {
         let filled = "SELECT value FROM meta WHERE key = 'filled'";
         let filled = self.transaction.query_row(filled, [], |row| row.get::<_, Vec<u8>>(0)).optional();

@@ -75,8 +75,8 @@ impl History {
     }
 }
 
-/// The hash that shows that a value belongs to this scope and key, because another process may replace rows between two
-/// reads.
+/// A hash of a value with its scope and key. It is checked after each read, because another process may replace rows
+/// between two reads.
 fn hash(scope: &[u8], key: &[u8], value: &[u8]) -> row::Version {
     let mut hasher = blake3::Hasher::new();
     for part in [scope, key] {

@@ -18,7 +18,7 @@ pub struct Knowledge {
 }
 
 impl Knowledge {
-    /// The views over it.
+    /// The names of its views.
     pub(super) const VIEWS: [&str; 3] = ["decisions", "insights", "scripts"];
 
     pub(super) fn fill(&self, connection: &Connection) -> Result<(), IndexError> {

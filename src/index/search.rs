@@ -77,7 +77,7 @@ impl Kind {
         }
     }
 
-    /// What a match must be, in SQL. The names of records are paths; the names of plans contain no `/`.
+    /// The SQL condition for matches of this kind. The names of records are paths; the names of plans contain no `/`.
     fn condition(self) -> &'static str {
         match self {
             Self::Plan => "AND rowid IN (SELECT first FROM searched NOT INDEXED WHERE instr(name, '/') = 0)",

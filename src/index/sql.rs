@@ -1,7 +1,8 @@
 //! User queries: a single read-only statement over the views.
 //!
-//! There are independent safeguards: the first keyword, the single statement, `PRAGMA query_only`, SQLite's own report that
-//! the statement is read-only, and an in-memory database created for this query.
+//! Five safeguards are independent of each other: only some first keywords are accepted, only one statement is run,
+//! `PRAGMA query_only` is on, SQLite itself must report that the statement is read-only, and the database is created in
+//! memory for this query.
 
 use rusqlite::types::ValueRef;
 use serde::Serialize;

@@ -277,7 +277,7 @@ pub(super) fn configured(connection: Connection, patience: Duration) -> Result<C
     Ok(connection)
 }
 
-/// Between writes a connection can only read; every other statement fails.
+/// Makes a connection read-only, or writable again. Between writes it is read-only: every statement that writes fails.
 pub(super) fn read_only(connection: &Connection, is_on: bool) -> Result<(), IndexError> {
     Ok(connection.pragma_update(None, "query_only", is_on)?)
 }

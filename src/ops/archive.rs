@@ -106,7 +106,7 @@ fn stays(from: &Path, name: &str) -> bool {
 }
 
 /// Moves a plan's directory as a whole, or entry by entry if the target exists or some entries stay. Refuses a target that
-/// is a plan or already has one of these entries.
+/// is a plan or already has one of the entries to move.
 ///
 /// Directories that are then empty are removed, because git does not store empty directories.
 fn carry(

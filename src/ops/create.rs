@@ -52,7 +52,7 @@ pub fn new(context: &Context, request: &NewRequest) -> Result<ChangeReport, Erro
     Ok(report)
 }
 
-/// Says how many steps are ready at once, because their order in the list alone does not make them wait for each other.
+/// A hint that says how many steps are ready at once: their order in the list does not make them wait for each other.
 fn hint_for_order(context: &Context, plan: Plan) -> Option<String> {
     let plans = Plans::new(vec![plan]);
     let plan = plans.iter().next()?;

@@ -1,5 +1,5 @@
-//! `doctor`: diagnoses the setup. It repairs only the index and an interrupted `init`, and discards an unfinished change if
-//! asked to.
+//! `doctor`: diagnoses the setup. It repairs only the index and an interrupted change of the project's files, such as one
+//! by `init`. It discards an unfinished change of the plans if asked to.
 
 use std::path::{Path, PathBuf};
 

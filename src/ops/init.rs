@@ -201,7 +201,7 @@ fn operation(file: &File) -> Option<FileOp> {
     let path = file.real.clone();
     match (file.before.clone(), file.now.clone()) {
         (before, now) if before == now => None,
-        // The requested path is used, not the real one, to notice an editor that replaces a symbolic link meanwhile.
+        // The requested path is used, not the real one, to notice that an editor replaced a symbolic link meanwhile.
         (Some(before), Some(after)) => Some(FileOp::Change { path: file.path().into(), before, after }),
         (Some(before), None) => Some(FileOp::Discard { path, before }),
         (None, Some(bytes)) => Some(FileOp::Create { path, bytes }),

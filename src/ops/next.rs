@@ -24,9 +24,9 @@ pub struct NextReport {
     pub state: State,
     pub step: Option<StepShape>,
     pub why: String,
-    /// Each plan's candidate, most urgent first; only if more than one plan was searched.
+    /// Each plan's candidate, most urgent first; only if all plans, or those of a program, were searched.
     pub candidates: Option<Vec<Candidate>>,
-    /// How many there are, including those beyond the limit.
+    /// The number of candidates, including those beyond the limit.
     pub n_candidates: usize,
     /// The plan that was searched; used in the commands that are suggested next.
     pub plan: Option<String>,

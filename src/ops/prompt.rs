@@ -197,8 +197,8 @@ pub fn names() -> impl Iterator<Item = &'static str> {
     ALL.iter().map(|it| it.name)
 }
 
-/// Fills in a prompt to show it, with its sample values. `about` replaces some of them: for the prompt `step`, it names an
-/// existing step; for the other prompts, it is the title.
+/// Fills in a prompt to show it, with its sample values. For the prompt `step`, `about` names an existing step, whose values
+/// are used instead. For the other prompts, it replaces the title.
 pub fn try_out(context: &Context, name: &str, about: Option<&str>) -> Result<Rendered, Error> {
     let built_in = find(name)?;
     let sample = (built_in.sample)();

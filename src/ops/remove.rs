@@ -179,7 +179,7 @@ fn remove_plan(
     Ok(Changed::new(context, id, (&plan.title, &plan.path), "removed", Value::Null))
 }
 
-/// Finds a free name. A step of the plan that was removed in the same second is in a directory with the wanted name.
+/// Finds a free name. The wanted one may be taken, for example if a step of the plan was removed in the same second.
 fn free_directory(context: &Context, wanted: &Path) -> PathBuf {
     let name = wanted.file_name().unwrap_or_default().to_string_lossy();
     let numbered = (2_u32..).map(|n| wanted.with_file_name(format!("{name}-{n}")));

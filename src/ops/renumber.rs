@@ -92,7 +92,7 @@ pub fn renumber(context: &Context, request: &RenumberRequest) -> Result<ChangeRe
     report.hints = hints;
     report.hints.extend(left.hint());
     report.not_repointed = left.names();
-    // No lock is held while the remote is asked.
+    // No lock is held while the registry is contacted.
     drop(writing);
     if request.mode == Mode::Write {
         foreign::moved(context, &[(id, new)]);
@@ -107,7 +107,7 @@ fn forced(context: &Context, who: &Caller, old: &StepId, new: &StepId) -> Change
 
 enum Place {
     After(StepNumber),
-    /// Before this step, which is the first of all other steps.
+    /// Before this step, the first one in the plan apart from the moved step.
     First(StepNumber),
     /// At this number, which no other step has.
     At(StepNumber),

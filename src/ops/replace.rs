@@ -338,7 +338,8 @@ impl<'a> Wanted<'a> {
         ends.into_iter()
     }
 
-    /// Without `--force`, refuses to remove or renumber steps in progress and steps that another clone has claimed.
+    /// Without `--force`, refuses to remove or renumber steps that another worker or another clone has claimed, and steps
+    /// in progress without a claim.
     fn check_free(&self, request: &ReplaceRequest) -> Result<(), Error> {
         foreign::refuse_live(self.context, self.gone.iter().map(|it| &it.id), request.force)?;
         for gone in &self.gone {

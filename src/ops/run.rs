@@ -56,7 +56,7 @@ pub struct RunRequest {
     pub max_time: Option<Duration>,
     /// The limit of the cost, in US dollars.
     pub budget: Option<f64>,
-    /// Hashes of `verify` commands, or of the agent, that may run this once.
+    /// The hashes of `verify` commands, or of the agent's, that are trusted in this run only.
     pub trust_hashes: Vec<String>,
     /// Further environment variables of the processes.
     pub environment: Vec<(OsString, OsString)>,
@@ -98,9 +98,9 @@ pub trait Workers: Sync {
     /// Runs a process to the end. Afterwards no process of its group is left.
     fn work(&self, job: &Job<'_>, on_event: &dyn Fn(WorkerEvent<'_>)) -> Ended;
     /// Ends the processes that a dead run has left at work on a claim. If `leader`, the worker's first process, still runs,
-    /// this ends its process group. If it has ended, its group is ended only if processes in it have the claim in their
-    /// environment. If no process was recorded, the groups of all such processes are ended. `log` is the log of the claim's
-    /// work.
+    /// its process group is ended. If its state is unknown, nothing is ended. Otherwise the groups of all processes with the
+    /// claim in their environment are ended, both of workers and of `verify` commands. If `leader` is given, only its own
+    /// group counts as one of workers. `log` is the log of the claim's work.
     fn end_left(&self, claim: &str, leader: Option<&Process>, log: Option<&File>);
     fn is_stopped(&self) -> bool;
     /// A fingerprint of the working tree around `root`, except what is in `without`. `None`: it cannot be computed.

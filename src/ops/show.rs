@@ -30,9 +30,9 @@ pub use crate::api::requests::ShowRequest;
 pub enum ShowReport {
     Plan(Box<ShownPlan>),
     Step(Box<ShownStep>),
-    /// Exactly one.
+    /// The report has exactly one decision.
     Decision(Box<DecisionsReport>),
-    /// Exactly one.
+    /// The report has exactly one insight.
     Insight(Box<InsightsReport>),
     Graph {
         plan: String,

@@ -27,7 +27,8 @@ pub struct SplitRequest {
     pub mode: Mode,
 }
 
-/// Makes the new step and the link to it; after an error, neither is made. The new step gets the `depends` of the step.
+/// Makes the new step and the link to it; after an error, neither is made. The new step gets the dependencies and the phase
+/// of the step.
 pub fn split(context: &Context, request: &SplitRequest) -> Result<ChangeReport, Error> {
     let named = resolve::step(context, &request.id)?;
     let plan_id = named.id.plan.clone();

@@ -160,7 +160,7 @@ fn depends_of_all(plan: &Plan, steps: &[&Step]) -> Vec<StepId> {
     all
 }
 
-/// Refuses steps with another step between them, which would depend on the new step and be one of its dependencies.
+/// Refuses the steps if they would make a cycle: another step would depend on the new step, and the new step on it.
 fn refuse_cycle(plans: &Plans, steps: &[&Step], depends: &[StepId]) -> Result<(), Error> {
     let kept = &steps[0].id;
     let is_gone = |it: &StepId| steps[1..].iter().any(|step| step.id == *it);
@@ -346,8 +346,8 @@ impl Merged<'_> {
     }
 }
 
-/// If one of the steps is open, the new step is open: blocked if one is blocked, else failed, in progress or pending.
-/// Otherwise it is completed if one of them is completed, and else skipped.
+/// If one of the steps is open, the new step is open: blocked if one is blocked, or else failed, in progress or pending, in
+/// this order. Otherwise it is completed if one of them is completed, and else skipped.
 fn status_of_all(steps: &[&Step]) -> StepStatus {
     use StepStatus::{Blocked, Completed, Failed, InProgress, Pending, Skipped};
     let any = |status| steps.iter().any(|it| it.status.is(status));

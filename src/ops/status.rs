@@ -72,12 +72,12 @@ pub struct StatusReport {
     pub in_progress: Vec<Standing>,
     /// Each active plan's next step, most urgent first.
     pub ready: Vec<Standing>,
-    /// Finished within the days asked for, newest first.
+    /// Completed in the last `days` days, newest first.
     pub finished: Vec<Finished>,
     pub totals: Totals,
     pub n_errors: usize,
     pub n_warnings: usize,
-    /// The paths of stored texts that are in no file, for example a save that raced with a write.
+    /// The paths of preserved texts that no other file contains, for example of a save that raced with a write.
     pub kept: Vec<String>,
     pub interrupted: Option<Interrupted>,
     pub days: u32,
@@ -259,7 +259,7 @@ fn last_attempt(step: &Step) -> Option<String> {
     (!parts.is_empty()).then(|| parts.join(": "))
 }
 
-/// The newest steps that were finished within these days, and the number of all of them.
+/// The steps that were completed in the last `days` days, newest first and at most `most`, and the number of all of them.
 fn finished(views: &Views<'_>, days: u32, most: usize) -> (Vec<Finished>, usize) {
     let is_recent = |at: &Time| views.now.seconds_since(*at) <= i64::from(days) * 86_400;
     let all = views.plans.live().flat_map(|plan| plan.steps.iter().map(move |it| (plan, it)));

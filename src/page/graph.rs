@@ -22,7 +22,7 @@ use crate::api::views::{PlanShape, StepShape};
 /// The limit of a title in a node, in columns.
 const TITLE_COLUMNS: usize = 24;
 
-/// A wider drawing could not be read if it were made to fit a screen.
+/// The largest width of a drawing that is scaled down to fit a screen. A wider one could not be read.
 const MOST_FITTING: f64 = 1500.0;
 /// The largest width and height of a drawing that can be read on a printed page.
 pub const MOST_PRINTED: (f64, f64) = (1300.0, 1900.0);

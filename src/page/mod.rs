@@ -1,6 +1,6 @@
 //! HTML and SVG of plans and steps, for the exported page and for the browser.
 //!
-//! Functions from data to text: nothing here opens a file or reads the clock. Text that people wrote enters HTML
+//! The functions turn data into text: nothing here opens a file or reads the clock. Text that people wrote enters HTML
 //! through `maud`, which escapes it. Only [`markdown`], which sanitizes its result, and [`style`] make HTML without
 //! escaping.
 

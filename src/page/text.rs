@@ -1,4 +1,4 @@
-//! Text that people wrote, in a page: characters that would hide or reorder it are shown, and long text is clipped.
+//! Prepares text that people wrote for a page: shows characters that would hide or reorder it, and clips long text.
 
 use std::borrow::Cow;
 use std::fmt::Write;

@@ -359,7 +359,7 @@ mod tests {
             let look = outcome_look(outcome);
             let key = drawn.split("timeline-key").last().unwrap().split(look.class()).nth(1).unwrap();
             assert!(key.contains(sign_words(look)), "{drawn}");
-            // The form is the name of the element, before the class, and what follows the class.
+            // The form is the name of the element, which precedes the class, and everything that follows the class.
             forms.insert(
                 drawn
                     .split(&format!("mark {}", look.class()))

@@ -33,7 +33,7 @@ pub struct Decision {
     /// The key `topic`; else the heading, else the id. If the key is in lower case, as planwatch writes it, and the
     /// heading is the same topic, the heading's spelling is used.
     pub topic: String,
-    /// The section Decision; without one, the text below the title. It ends at the section Reasoning.
+    /// The text below the heading `Decision`, or else below the title; it ends at the heading `Reasoning`.
     pub decision: String,
     pub reasoning: Option<String>,
     pub by: Option<String>,

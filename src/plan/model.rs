@@ -62,8 +62,8 @@ pub struct Plan {
     pub steps: Vec<Step>,
     /// What is wrong with `plan.md` and the directory, not with the steps.
     pub problems: Vec<Problem>,
-    /// Whether each dependency of a step is known to be an earlier step of the same plan; false in a plan that was just
-    /// read. `is_waiting_inside` determines it.
+    /// Whether every dependency of every step is known to be an earlier step of the same plan; false in a plan that was
+    /// just read. The value comes from `is_waiting_inside`.
     pub waits_inside: bool,
 }
 

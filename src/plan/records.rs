@@ -103,7 +103,8 @@ pub struct Claim {
 impl Attempt {
     /// Returns whether the attempt counts as a try of a worker: its run recorded it, or a later takeover did.
     ///
-    /// A person's tries never count, nor does a run that a person stopped: its attempt has the exit code 130.
+    /// A person's tries never count, nor does a run that a person stopped: its attempt is `interrupted` and has an exit
+    /// code.
     pub fn counts_as_try(&self) -> bool {
         let has = |key: &str| self.more.contains_key(key);
         match self.outcome.as_deref() {

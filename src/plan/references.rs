@@ -17,7 +17,7 @@ use crate::text::markdown::{self, Outline};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Section {
-    /// The section is empty, or begins with `None`, `n/a` or `–`.
+    /// The section is empty, or begins with `None`, `n/a`, `na`, `–` or `—`.
     None,
     Steps(Vec<StepId>, Vec<StepRange>),
     /// There is text, but no reference in it.

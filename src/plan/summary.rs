@@ -1,5 +1,5 @@
-//! Reduces plans to the data that queries over all plans need: counts, rules and times depend on it. Steps that have a
-//! claim or may be claimed stay whole.
+//! Reduces plans to what queries over all plans need: the data for counts, rules and times. Steps that have a claim or
+//! may be claimed stay whole.
 
 use std::mem;
 

@@ -1,6 +1,7 @@
 //! Asks an agent one question: a prompt on its standard input, the answer on its standard output.
 //!
-//! Its process leads a process group, which is ended with it, so that nothing it started continues in the background.
+//! The agent's process leads a process group, which is ended with it, so that nothing it started continues in the
+//! background.
 
 use std::io::{self, Read, Write};
 use std::os::unix::process::{CommandExt, ExitStatusExt};

@@ -29,7 +29,7 @@ pub(crate) struct Changed {
     /// The version that was removed; `None` if it has the same lines as the present one, or is not known.
     pub(crate) before: Option<Vec<u8>>,
     pub(crate) now: Vec<u8>,
-    /// The changes since then, each in a few words.
+    /// The changes since the removal, each in a few words.
     changes: Vec<String>,
 }
 

@@ -118,7 +118,7 @@ pub(crate) fn claimed(id: &impl ToString, by: Option<&str>, claim: &str) -> Erro
     Error::Claimed { id: id.to_string(), by }
 }
 
-/// Refuses to remove a plan with a claim in force, even if another working tree made the claim.
+/// Refuses to remove or archive a plan with a claim in force, even if another working tree made the claim.
 ///
 /// Lapsed claims do not count, and neither do steps closed elsewhere.
 pub(crate) fn refuse_live_claims(context: &Context, id: &PlanId) -> Result<(), Error> {

@@ -160,7 +160,7 @@ fn behind_plan(path: &str) -> Option<&str> {
 const LINKED: &str = "+";
 
 /// Adds an entry to its plan's sources and returns its content hash, which is empty if the file could not be read. For
-/// an entry that is not a file of the plan, returns `name`.
+/// an entry that is not a file of the plan, returns the text `name` instead of a hash.
 fn take(context: &Context, found: &PlanEntry, sources: &mut PlanSources) -> String {
     let name_only = || "name".to_owned();
     match &found.meaning {

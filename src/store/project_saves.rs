@@ -1,5 +1,5 @@
-//! Changes of the project's files outside of the plans directory, as `init` and `git setup` make them: finds saves that
-//! came during or after such a change, and a change that was interrupted.
+//! Finds saves that came during or after a change of the project's files outside of the plans directory, such as one by
+//! `init`. Completes or rolls back such a change if it was interrupted.
 
 use std::path::{Path, PathBuf};
 

@@ -49,7 +49,7 @@ pub(crate) fn decide_move(
         StepUpdate { status: Some(verb.target()), did: verb.outcome().to_owned(), ..StepUpdate::default() };
     // A forced start of a claimed step takes it over, without a new claim.
     update.removes_claim = step.claim.is_some() && (verb != Verb::Start || is_forced);
-    // The claim stays, because the run has yet to verify the result.
+    // The claim of a run stays, because the run has yet to verify the result.
     let is_for_run =
         verb == Verb::Done && !is_forced && step.run.is_some() && step.claim_in_force().is_some();
     if is_for_run {

@@ -10,8 +10,8 @@
 //! ends at the registry first, then in the step's file, so a worker whose record was taken over cannot change the step.
 //!
 //! # Without an answer
-//! Each change of this clone's own records, except a renewal, is stored here before it is sent. Without an answer it
-//! stays *unsettled*: the next `claim` or `sync` sends the same change again.
+//! A claim, its end, its removal and its move to another step id are stored here before they are sent. A change without
+//! an answer stays *unsettled*: the next `claim`, `run` or `sync` settles it.
 
 pub(crate) mod claiming;
 pub(crate) mod ending;

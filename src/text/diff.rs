@@ -150,7 +150,8 @@ fn words(line: &str) -> Vec<&str> {
 
 /// Returns the edits that turn `old` into `new`: ranges of `old` in their order, each with the text that replaces it.
 ///
-/// Whole lines are compared. An edit leaves out the start and the end that the old and the new text of a region share.
+/// Whole lines are compared. An edit leaves out the common start and the common end of the old and the new text of a
+/// changed region.
 pub fn edits(old: &str, new: &str) -> Vec<(Range<usize>, String)> {
     let [old_lines, new_lines] = [old, new].map(split);
     let starts = |lines: &[&str]| -> Vec<usize> {
@@ -204,11 +205,12 @@ fn trimmed(
     (!from.is_empty() || !to.is_empty()).then(|| (from, new[to].to_owned()))
 }
 
-/// The most pairs of lines or words that are compared. With more lines, everything between the common start and the
-/// common end counts as replaced; with more words, none is marked.
+/// The most pairs of lines that [`edits`] and [`line_counts`] compare, and the most pairs of words. With more pairs of
+/// lines, everything between the common start and the common end counts as replaced; with more pairs of words, no word is
+/// marked.
 const MAX_PAIRS: usize = 4_000_000;
 
-/// Counts the lines that were added and removed. Lines that differ only in their line endings are equal.
+/// Counts the lines that were added and removed. Lines that differ only in their line endings count as equal.
 pub fn line_counts(old: &str, new: &str) -> (u64, u64) {
     if old == new {
         return (0, 0);

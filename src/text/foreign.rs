@@ -1,4 +1,4 @@
-//! Reads the front matter of other tools' files as JSON.
+//! Reads the front matter of other tools' files as JSON, with the library `gray_matter`.
 //!
 //! The library is used only for reading, because it does not preserve bytes. Our own parser checks the text first,
 //! because on hostile input the library may never finish.

@@ -1,7 +1,7 @@
 //! What planwatch reads of a Markdown body: headings, sections, list items and task boxes, with byte ranges.
 //!
-//! It reads CommonMark with GFM tables and task lists, with pulldown-cmark. Nothing here knows what a plan is, and nothing
-//! is ever rendered back: edits of bodies are made on the source by their byte ranges.
+//! Bodies are read as CommonMark with GFM tables and task lists, by pulldown-cmark. Nothing here knows what a plan is, and
+//! nothing is ever rendered back: edits of bodies are made on the source by their byte ranges.
 
 mod destinations;
 mod fast_path;
@@ -245,7 +245,7 @@ impl<'a> Builder<'a> {
     }
 }
 
-/// The parser's span may begin with the blanks before the list mark.
+/// Makes an item from the parser's span, which may begin with the blanks before the list mark.
 fn item(body: &str, span: Range<usize>, is_nested: bool) -> Item {
     let source = &body[span.clone()];
     let start = span.end - source.trim_start_matches([' ', '\t']).len();
@@ -261,7 +261,7 @@ fn item(body: &str, span: Range<usize>, is_nested: bool) -> Item {
 /// `|` replaces a piece of code or a URL; comments and HTML are removed. A code span stays if `name` returns a
 /// name for its content, and a link with such a target is replaced by that name.
 pub fn prose(text: &str, name: impl Fn(&str) -> Option<String>) -> String {
-    // Code, HTML and links cannot occur without one of these characters.
+    // Fenced code, code spans, HTML and links cannot occur without one of these characters.
     if !text.contains(['`', '~', '<', '[']) {
         return without_addresses(text);
     }

@@ -1,4 +1,4 @@
-//! Appends a block of lines between two markers to the user's text file, and removes it so that the old bytes are left.
+//! Appends a block of lines between two markers to a text file of the user. Removing the block restores the old bytes.
 //!
 //! ```text
 //! <!-- planwatch:begin claude 1f0c9e77a2b34d58 -->

@@ -47,7 +47,7 @@ pub fn quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', "'\\''"))
 }
 
-/// Like [`quoted`], for an id or a path. All ids and paths in suggested commands are written with this function.
+/// Like [`quoted`], for an id or a path.
 pub fn shell_word(of: &impl Display) -> String {
     quoted(&of.to_string())
 }

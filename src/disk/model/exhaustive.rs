@@ -115,7 +115,7 @@ struct Outcome<'a> {
     run: &'a Run<'a>,
     ended: Ended,
     left: &'a Left,
-    /// How many name changes and which unsynced bytes a power cut leaves; `None` if there is none.
+    /// How many name changes and which unsynced bytes a power cut leaves; `None` if there is no power cut.
     cut: Option<(usize, Unsynced)>,
 }
 

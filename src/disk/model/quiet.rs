@@ -225,7 +225,8 @@ fn many_large_versions_go_early_and_the_last_writes_can_be_undone() {
     assert!(bytes_in(&disk, DISPLACED) >= 15 * LARGE && bytes_in(&disk, UNDO) >= 60 * LARGE);
     let plans = open(&disk).unwrap();
     let mut locked = plans.lock(&mut || {}).unwrap();
-    // More writes than the sixteen whose versions are not retired yet, so that some texts come from `undo`.
+    // Undoes more writes than the sixteen whose versions are not retired yet, so some texts come from the directory
+    // `undo`.
     for n in (69..89).rev() {
         locked.undo().unwrap_or_else(|error| panic!("write {n}: {error}"));
         let text = disk.world().state.text(EDITED).unwrap();

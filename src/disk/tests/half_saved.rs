@@ -36,7 +36,7 @@ fn a_file_removed_a_moment_ago_is_not_recreated() {
     fs::remove_file(it.path("p/step-1.md")).unwrap();
     let refused = lock(&it.plans).refuse_vanished(step());
     assert!(matches!(refused, Err(DiskError::Vanished { .. })), "{refused:?}");
-    // This file has no record.
+    // Neither the undo log nor the index knows this file.
     lock(&it.plans).refuse_vanished(Path::new("p/step-7.md")).unwrap();
     let long_ago = std::time::SystemTime::now() - Duration::from_secs(3);
     fs::File::open(it.path("p")).unwrap().set_modified(long_ago).unwrap();

@@ -59,8 +59,8 @@ pub(crate) struct Begun {
 
 pub(crate) enum RunClaim {
     Begun(Box<Begun>),
-    /// The ready steps may change files that a step of a live run may also change, or other machines claimed each
-    /// candidate first.
+    /// No step could be claimed: a ready one may change files that a step of a live run may also change, or other
+    /// machines claimed each candidate first.
     Busy,
     /// Too many workers gave up on a step; it is failed now.
     Failed(StepId),
@@ -111,7 +111,7 @@ fn claim_now(context: &Context, ask: &RunAsk<'_>, skip: &HashSet<StepId>) -> Res
     }
     match half_saved {
         Some(error) => Err(error),
-        // Other workers have claimed them.
+        // Other workers have claimed the other steps.
         None => Ok(if is_busy { RunClaim::Busy } else { RunClaim::Nothing }),
     }
 }

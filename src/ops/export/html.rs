@@ -289,7 +289,8 @@ fn listed(texts: &[String]) -> Markup {
     html! { @for (nth, it) in texts.iter().enumerate() { @if nth > 0 { ", " } (isolated(it)) } }
 }
 
-/// A list of goals or criteria with their checkboxes, or as plain texts if the items read from the file differ in number.
+/// A list of goals or criteria: `aims` are the `items` with their checkboxes, as read from the file. If their number differs,
+/// the plain `items` are shown.
 fn listed_aims(heading: &str, aims: &[Aim], items: &[String]) -> Markup {
     html! {
         @if !items.is_empty() {

@@ -1,5 +1,5 @@
 //! Two branches added a step with the same number: the step of OURS keeps it, and that of THEIRS gets a free one.
-//! Dependencies on that step that THEIRS added are updated.
+//! If THEIRS added dependencies on its own step, they are updated.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
@@ -174,7 +174,7 @@ fn followed(plan: &PlanId, file: &[u8], but: &[Option<StepNumber>], numbers: &Nu
     all.iter().enumerate().filter_map(change).collect()
 }
 
-/// In the other steps of the plan, updates the dependencies on renumbered steps that THEIRS added.
+/// Updates the dependencies that THEIRS added on its renumbered steps, in the other steps of the plan.
 fn dependents(
     resolving: &Resolving<'_>,
     writing: &mut Transaction<'_>,

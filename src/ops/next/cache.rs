@@ -24,8 +24,8 @@ const FORM: u32 = 1;
 
 pub(super) const FEW: usize = 10;
 
-/// The maximum number of seconds for which an answer is cached. It is not cached at all if a claim without a record on this
-/// machine lapses in that time; such a claim lapses by the time stamp in its file.
+/// The maximum number of seconds for which an answer is cached. If a claim without a record on this machine lapses in that
+/// time (by the time stamp in its file), the answer is not cached at all.
 const HOLDS: i64 = 600;
 
 /// An answer and its cache key.

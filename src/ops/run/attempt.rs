@@ -19,7 +19,7 @@ use crate::store::sync::ending::{self, Fenced};
 use crate::store::verify;
 use crate::store::{leases, load};
 
-/// How often the result of an attempt is decided, if the step's file changes before the result is written.
+/// The maximum number of tries to write the result of an attempt. It is decided again if the step's file has changed.
 const TRIES: usize = 5;
 
 pub(super) struct Attempt<'a> {

@@ -24,7 +24,8 @@ pub(crate) enum ClaimState {
     Completed,
     /// The worker ended its claim, or wrote another status.
     Ended(StepStatus),
-    /// The step has another claim, is in progress without a claim or a record of it, or no longer exists.
+    /// The step has another claim, or no longer exists, or is in progress although neither its file nor a record has the
+    /// run's claim.
     Lost,
     /// The file cannot be read, or its status is unknown.
     Unclear,

@@ -84,7 +84,7 @@ pub(crate) fn fill_while_read(
     // The closure owns the senders, so that a panic drops them and the writer ends.
     thread::scope(move |scope| {
         let writer = scope.spawn(move || {
-            // The first text arrives when the index is locked. The index is always locked before the full-text index.
+            // The full-text index must be locked after the index, which is locked before the first text is sent.
             let Ok(first) = read.recv() else { return };
             let mut all = std::iter::once(first).chain(read).chain(records.iter().cloned());
             let mut origin = || told.recv().ok().flatten();

@@ -15,7 +15,7 @@ use crate::store::load::refresh::{after, attested_commit, is_commit, open_index,
 use crate::store::load::scan::reader;
 use crate::store::load::{IndexCheck, Refresh, Wanted};
 
-/// How often the stored indexes are queried while other processes write into them.
+/// The maximum number of queries of the stored indexes. Other processes may write into them meanwhile.
 const MOST_ASKED: usize = 8;
 
 /// Returns the best hits among the files as they are now, best first; only those that are not older than `since`.

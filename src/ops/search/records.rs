@@ -12,7 +12,8 @@ use crate::store::knowledge;
 
 /// The records that `search` covers in addition to the plans.
 ///
-/// The topic of a decision that is not superseded is also the `name` of its document, so it ranks higher than that of a superseded one.
+/// The topic of a decision that is not superseded is also the `name` of its document, so that a match in the topic ranks
+/// higher than in that of a superseded one.
 pub(super) fn records(context: &Context) -> Vec<Record> {
     let decisions = knowledge::decisions(context);
     let superseded: BTreeSet<_> = decisions.iter().filter_map(|it| it.supersedes.clone()).collect();

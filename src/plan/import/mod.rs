@@ -56,7 +56,7 @@ impl Form {
 pub struct Imported {
     pub form: Form,
     pub plans: Vec<ImportedPlan>,
-    /// The decisions in the source. Only Backlog.md has them, and they are about its only plan.
+    /// The decisions in the source. Only Backlog.md has decisions; they belong to the plan that its tasks become.
     pub decisions: Vec<ImportedDecision>,
     pub unmapped: Vec<Unmapped>,
     /// Files that could not be read, although others could.

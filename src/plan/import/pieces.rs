@@ -94,7 +94,7 @@ impl Document<'_> {
     }
 
     /// Returns the headings of a rank at the highest level that has two or more of them. If there is no such level, a
-    /// single heading of the rank is returned: that at the highest level other than 1.
+    /// single heading of the rank is returned: the one at the highest level except level 1.
     fn of_rank(&self, rank: Rank, within: Option<&[usize]>) -> Vec<usize> {
         let is_inside =
             |nth: usize| within.is_none_or(|all| all.iter().any(|it| *it != nth && self.contains(*it, nth)));

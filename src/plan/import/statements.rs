@@ -86,7 +86,7 @@ enum List {
     No,
     /// Below `Dependencies:`; it ends before the first line that is not an item.
     Items,
-    /// Below a heading; it ends with the next one.
+    /// Below a heading; it ends at the next heading.
     Section,
 }
 

@@ -214,7 +214,8 @@ impl Finder<'_> {
         }
     }
 
-    /// Adds the steps between two numbers, and the last one. The caller has added the first one.
+    /// Adds the steps of a range, of which the caller has added the first one. If the range is in another plan, only
+    /// its last step is added.
     fn range(&mut self, plan: &PlanId, first: &StepNumber, last: &StepNumber) {
         if *plan == self.step.plan && first < last {
             let from = self.numbers.partition_point(|it| it < first);

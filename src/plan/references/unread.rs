@@ -162,8 +162,8 @@ fn begins_with_none(masked: &str) -> bool {
     means_none(masked.trim_start_matches(MARKS).trim_start(), masked)
 }
 
-/// The text behind one of the [`LABELS`] at the beginning of a line, and the flag of that label. Marks may precede the
-/// label.
+/// The text after one of the [`LABELS`] at the beginning of a line, and the flag of that label. Marks and a number may
+/// precede the label.
 fn label(line: &str) -> Option<(&str, bool)> {
     let rest = line.trim_start_matches(MARKS);
     let rest = rest.strip_prefix("x] ").or_else(|| rest.strip_prefix("] ")).unwrap_or(rest);

@@ -28,7 +28,7 @@ pub(crate) enum NotPlaced {
 
 /// Matches items with steps, by number if the item has one, else by title, and numbers the rest.
 ///
-/// As many steps as possible keep their number: those of a longest run whose numbers ascend in the list's order. A
+/// As many steps as possible keep their number: those of a longest subsequence of the list whose numbers ascend. A
 /// closed step that no item names stays, too. The other items get whole numbers where there is room, else numbers
 /// between two others. They do not get the numbers in `elsewhere`, which steps on other branches have.
 pub(crate) fn places(
@@ -109,8 +109,8 @@ fn folded(title: &str) -> String {
     one_line(title).to_lowercase()
 }
 
-/// The numbers that are fixed: those that the list gives to new steps and, between these, those of a longest run of
-/// existing steps in ascending order.
+/// The numbers that are fixed: those that the list gives to new steps and, between these, those of a longest
+/// subsequence of existing steps in ascending order.
 fn fixed(plan: &Plan, items: &[StepItem], steps: &[Option<usize>]) -> Vec<Option<StepNumber>> {
     let new: Vec<Option<&StepNumber>> = items.iter().map(|it| new_number(plan, it)).collect();
     let mut fixed: Vec<Option<StepNumber>> = new.iter().map(|it| it.cloned()).collect();
@@ -136,7 +136,8 @@ fn fixed(plan: &Plan, items: &[StepItem], steps: &[Option<usize>]) -> Vec<Option
 /// The indexes of a longest strictly rising subsequence (Fredman, "On computing the length of longest increasing
 /// subsequences", 1975): O(n log n).
 fn longest_rising<T: Ord>(values: &[T]) -> Vec<usize> {
-    // For each length, the index of the smallest last value of a run; and for each index, the previous one in its run.
+    // For each length, the index of the smallest last value of a rising subsequence; and for each index, the previous
+    // index in its subsequence.
     let mut ends: Vec<usize> = Vec::new();
     let mut before: Vec<Option<usize>> = Vec::new();
     for (nth, value) in values.iter().enumerate() {

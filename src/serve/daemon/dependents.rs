@@ -57,7 +57,8 @@ impl Dependents {
         self.stale.extend(names.iter().cloned());
     }
 
-    /// Returns what relates to a plan; `None` if more than [`NON_ASCII_LIMIT`] plans have non-ASCII names.
+    /// Returns the directories that an answer about a plan depends on; `None` if more than [`NON_ASCII_LIMIT`] plans have
+    /// non-ASCII names.
     pub(crate) fn lookup(&mut self, context: &Context, id: &PlanId) -> Option<protocol::DependentsMessage> {
         for name in std::mem::take(&mut self.stale) {
             for key in [false, true].map(|is_archived| Key { is_archived, name: name.clone() }) {

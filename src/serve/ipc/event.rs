@@ -60,7 +60,7 @@ pub enum Source {
     Files,
     /// planwatch itself, according to its write log.
     Engine { verb: String, by: String },
-    /// Another machine, according to the remote that shares claims.
+    /// Another machine, according to the registry.
     Remote { by: String, host: String },
 }
 

@@ -1,7 +1,7 @@
 //! The changes of a dry run as a workspace edit: the bytes that a command would write, as edits of the open texts.
 //!
-//! Each file gets small edits, never one that replaces the whole text: the editor would lose the cursor, the folds and the
-//! steps of undo.
+//! Each file gets small edits instead of one that replaces the whole text, because then the editor would lose the cursor,
+//! the folds and the steps of undo.
 
 use std::path::Path;
 

@@ -274,8 +274,8 @@ impl Server {
                 event.removed.iter().filter_map(path).for_each(|it| self.remove_folder(&it));
                 event.added.iter().filter_map(path).for_each(|it| self.add_folder(&it));
             }
-            // Others are ignored, also `workspace/didChangeWatchedFiles`: the server's own watcher reports more than clients
-            // do.
+            // Other notifications are ignored. `workspace/didChangeWatchedFiles` is not needed, because the server's own
+            // watcher reports more than clients do.
             _ => {}
         }
         Ok(())

@@ -339,7 +339,7 @@ impl ServerHandler for Planwatch {
     ) -> Result<InitializeResult, ErrorData> {
         rc.peer.set_peer_info(request.clone());
         let mut result = self.negotiate_initialize(&request)?;
-        // Over HTTP nothing can be sent to a client of the older protocol once its request is answered.
+        // Over HTTP nothing can be sent to a client of an older protocol once its request is answered.
         if self.inner.lane.is_none()
             && let Some(resources) = &mut result.capabilities.resources
         {
@@ -455,7 +455,7 @@ impl ServerHandler for Planwatch {
         request: SubscribeRequestParams,
         rc: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
-        // Over HTTP nothing can be sent to a client of the older protocol once its request is answered.
+        // Over HTTP nothing can be sent to a client of an older protocol once its request is answered.
         if self.inner.lane.is_none() {
             return Err(ErrorData::method_not_found::<SubscribeRequestMethod>());
         }

@@ -13,10 +13,10 @@ use crate::serve::hints::{self, Surface};
 use crate::serve::mcp::schema;
 use crate::store::transaction::ChangeReport;
 
-/// The size of a page, in bytes of JSON: less than 2,000 tokens.
+/// The maximum size of a page, in bytes of JSON. These are less than 2,000 tokens.
 pub(super) const PAGE: usize = 5_500;
 
-/// The size, in bytes, of a page if the call gives a limit.
+/// The maximum size of a page, in bytes, if the call gives a limit of items.
 pub(super) const LONG_PAGE: usize = 40_000;
 
 /// The longest text of a step or plan, in bytes, that is returned in full.
@@ -77,7 +77,7 @@ impl Refusal {
     pub(super) fn within(self, all: &[&str], has: &dyn Fn(&str) -> bool) -> Self {
         let is_missing = self.code == "not-found";
         let hint = self.hint.and_then(|it| hints::with_tools(&it, all, has));
-        // A toolset without `list_plans` may have `recall`.
+        // If nothing was found and nothing is left of the hint, `recall` is named, if the toolset has it.
         let other =
             || (is_missing && has("recall")).then(|| "recall finds plans and steps by words".to_owned());
         Self { hint: hint.or_else(other), ..self }

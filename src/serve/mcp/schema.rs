@@ -205,7 +205,7 @@ fn object(notation: &str) -> Value {
         let (name, kind) =
             field.trim_end_matches('?').split_once(':').unwrap_or((field.trim_end_matches('?'), "str"));
         let is_one_value = !kind.ends_with(']') && SHAPES.iter().all(|(shape, _)| *shape != kind);
-        // An optional field with one value is listed without a type: clients need only its name.
+        // An optional field without a shape is listed without a type: clients need only its name.
         let kind = if is_required || !is_one_value { kind } else { "any" };
         properties.insert(name.to_owned(), of_kind(kind));
         required.extend(is_required.then(|| Value::from(name)));

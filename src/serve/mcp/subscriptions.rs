@@ -257,7 +257,7 @@ fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
     of.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What one client of the older protocol follows.
+/// What one client of an older protocol follows.
 #[derive(Default)]
 pub(super) struct Followed {
     /// Locked while something is read, so that no event is dropped between the first reading of a resource and its entry here.

@@ -36,7 +36,7 @@ pub(super) fn in_sentence(text: &str) -> Markup {
     }
 }
 
-/// The links and images in a body: to steps and plans, to other sites, and to images through our own route.
+/// The links and images in a body: to steps and plans, to other sites, and to images through the route `/image/`.
 pub(super) struct InText<'a> {
     /// The directory of the file, relative to the plans directory.
     pub(super) directory: &'a str,

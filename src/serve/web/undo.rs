@@ -90,7 +90,8 @@ fn at(change: &UndoItem, now: Time) -> Markup {
     html! { @if let Ok(at) = change.at.parse() { (words::ago(at, now)) } }
 }
 
-/// `codex completed feature-auth:1`; instead of the id the first file, if it belongs to neither a step nor a plan.
+/// A sentence such as `codex completed feature-auth:1`. If the first file belongs to neither a step nor a plan, its path is
+/// shown instead of the id.
 fn change(context: &Context, change: &UndoItem) -> Markup {
     let path = inside(context, change);
     let more = change.paths.len().saturating_sub(1);

@@ -1,6 +1,7 @@
 //! The lengths that files had when planwatch last read them, from the index.
 //!
-//! If a file lost more than half of its length or disappeared a moment ago, this is the length from before.
+//! For a file that had just lost more than half of its length at that time, or that disappeared a moment ago, it is the
+//! length from before.
 
 use std::collections::HashMap;
 use std::path::{Component, Path};

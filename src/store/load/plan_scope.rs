@@ -17,8 +17,8 @@ use crate::plan::model::{Plan, PlanKind, Step};
 use crate::plan::plans::{self, Plans};
 use crate::plan::read::Bodies;
 
-/// If more plans than this are reached, or the plan has more files than this and [`IndexCheck::Lazy`] is set, the index
-/// is used instead.
+/// The index is used instead of the files if more directories than this are looked up, if more plans than this wait for
+/// the plan, or if the plan has more files than this and [`IndexCheck::Lazy`] is set.
 const MANY: usize = 64;
 
 /// Loads a plan from its files, and what its steps wait for; for a program, all plans.
@@ -65,8 +65,8 @@ fn reached(context: &Context, id: &PlanId, names: Names, beside: &[Key]) -> Opti
 }
 
 /// Like [`load`], for a caller that knows the directories on which an answer depends. A program is loaded without its
-/// plans. Once more than 64 directories are loaded, no further dependency is followed. At most 64 dependent plans are
-/// loaded.
+/// plans. Once more than 64 directories have been looked up, including missing ones, no further dependency is followed. At
+/// most 64 dependent plans are loaded.
 ///
 /// `kept` has what was read earlier; afterwards it has what was read now.
 pub(crate) fn near(

@@ -103,7 +103,7 @@ pub(super) fn walk_named(context: &Context, key: &Key) -> (Option<Walked>, Vec<T
 }
 
 /// The files of a plan, each with its hash and modification time, sorted by path. None if the directory also has a
-/// nested plan or a file whose name only looks like a step's, or if a file cannot be read.
+/// nested plan or a file whose name only looks like a step's, or if anything in it cannot be read.
 pub(crate) fn hashes_in(context: &Context, key: &Key) -> Option<Vec<(String, String, Time)>> {
     let mut scan = context.plans.scan_plan(&PathBuf::from(directory(key)));
     let found = walked(context, key.clone(), &mut scan).filter(|_| scan.trouble.is_empty())?.into_found();

@@ -39,8 +39,8 @@ fn with_named(context: &Context, plan: Plan) -> Result<Plans, Error> {
     Ok(Plans::judged(plans))
 }
 
-/// Loads a step's plan with only this step and the steps that it waits for, and the other plans that these steps and
-/// the plan name.
+/// Loads a step's plan with only this step and the steps that it waits for. Also loads the other plans that are named
+/// in these steps or in the plan's own file.
 pub(super) fn load(context: &Context, id: &StepId, own: Option<Overlay<'_>>) -> Result<Plans, Error> {
     let (directory, is_archived) =
         directory_of(context, &id.plan, Side::LiveFirst).ok_or_else(|| missing(context, &id.plan))?;

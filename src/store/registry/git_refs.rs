@@ -56,7 +56,7 @@ impl GitRefs {
     }
 
     /// Pushes. The push is repeated if it collides with another one, if the result of a ref is missing, or if the
-    /// first connection breaks: the repetition shows whether the first push succeeded.
+    /// first connection breaks. The repetition also shows whether the first push succeeded.
     fn push(&self, changes: &[RefChange], is_atomic: bool) -> Result<Vec<PushResult>, RegistryError> {
         let mut silence = String::new();
         for nth in 0..TRIES {

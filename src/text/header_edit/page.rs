@@ -245,8 +245,8 @@ fn within_limits(bytes: Vec<u8>) -> Result<Vec<u8>, EditError> {
     Err(EditError::new(FILE_FULL, 0, format!("the {what} would have more than {limit} bytes")))
 }
 
-/// How far the dashes of the front matter's last block list are indented relative to its key; two columns if there is no
-/// such list.
+/// How far the dashes of the last block list of a top-level key are indented relative to that key; two columns if there
+/// is no such list.
 fn dash_step(lines: &Lines<'_>, tree: &Tree) -> usize {
     let root = tree.root();
     let is_list = |it: &View<'_>| it.kind() == Kind::List && it.style() == Style::Block;

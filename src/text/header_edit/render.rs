@@ -84,8 +84,8 @@ impl Renderer<'_> {
         text
     }
 
-    /// A scalar or flow collection as the user typed it; the lines after the first are joined with the indentation of
-    /// `column + 2`.
+    /// A scalar or flow collection as the user typed it, with the lines after the first indented by `column + 2` more
+    /// columns. A block scalar is written anew.
     fn typed_token(&self, tree: &Tree, column: usize) -> String {
         let root = tree.root();
         let text = &tree.source()[root.outer_span()];

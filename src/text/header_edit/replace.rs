@@ -225,7 +225,7 @@ fn token_at(old: View<'_>, range: Range<usize>, new: &str, value: &NewValue) -> 
     if range.is_empty() {
         text.insert(0, ' ');
     }
-    // A comment may directly follow a quote, a bracket and a `|`, but not a plain scalar.
+    // Our parser accepts a comment directly after a quote, a bracket or a `|`, but not after a plain scalar.
     if old.source()[range.end..].starts_with('#') {
         text.push(' ');
     }

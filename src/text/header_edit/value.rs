@@ -11,7 +11,7 @@ use serde_json::Value;
 /// bytes.
 const MAX_KEY: usize = 1000;
 
-/// The most nodes of a value that a user typed, with its aliases expanded. It does not apply to a value without aliases.
+/// The most nodes of a value that a user typed, with its aliases expanded. A value without aliases may have more.
 const MAX_NODES: usize = 10_000;
 
 #[derive(Debug, Clone, PartialEq)]
@@ -132,8 +132,7 @@ pub(super) fn plain_value(view: View<'_>) -> NewValue {
 }
 
 fn not_a_value(text: &str, reason: String) -> EditError {
-    // If the text is valid JSON, the cause can only be a key that is too long, and the YAML parser's message does not say
-    // so.
+    // If the text is valid JSON, the cause may be a key that is too long, and the YAML parser's message does not say so.
     let json = serde_json::from_str(text).ok();
     let long_key = json.and_then(|it| NewValue::of_json(&it).check().err());
     long_key.unwrap_or_else(|| EditError::new(VALUE_INVALID, 0, reason))

@@ -182,7 +182,7 @@ impl Reader<'_> {
         self.end_items(depth, at);
         let is_new = depth == self.lists.len();
         if is_new {
-            // A numbered list that does not begin with 1 cannot interrupt a paragraph, so it is left to the parser.
+            // A numbered list that does not begin with 1 cannot interrupt a paragraph, so all such lists are left to the parser.
             let begins = mark != b'.' || self.body[start..].starts_with("1.");
             if !begins {
                 return None;
@@ -295,7 +295,7 @@ fn fence(line: &str) -> Option<&str> {
     (fence == "```" && !info.contains('`')).then_some(fence)
 }
 
-/// Whether a line that begins with this text can only begin or continue a paragraph.
+/// Whether a line with this text can only begin or continue a paragraph.
 fn begins_text(text: &str) -> bool {
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
     match text[digits..].bytes().next() {

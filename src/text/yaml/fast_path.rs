@@ -43,7 +43,7 @@ struct Reader<'a> {
     tree: Tree,
 }
 
-/// A line with something on it that is no comment.
+/// A line that is neither blank nor only a comment.
 #[derive(Clone, Copy)]
 struct Line {
     indent: usize,

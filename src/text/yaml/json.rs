@@ -39,8 +39,8 @@ impl View<'_> {
     }
 }
 
-/// The nodes and bytes that may still be produced from one text. All values of the text share it, so that many small
-/// expansions count as a large one.
+/// The nodes and bytes that may still be produced from one text. All values of the text share one budget, so that many
+/// small expansions count as a large one.
 #[derive(Debug)]
 pub struct Budget {
     nodes: usize,

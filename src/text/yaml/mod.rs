@@ -69,7 +69,7 @@ pub struct Tree {
     /// Each alias and its target, in the order of the text.
     aliases: Vec<(NodeId, NodeId)>,
     root: NodeId,
-    /// A line begins or ends a document within the text, as `--- # text` does.
+    /// Whether a line begins or ends a document within the text, as `--- # text` does.
     has_marks: bool,
 }
 
@@ -95,7 +95,7 @@ struct Node {
     /// The first byte of the anchor or tag, or else `start`.
     outer: u32,
     start: u32,
-    /// For a scalar with kept blank lines: before the last of their line endings.
+    /// The end of the node. For a block scalar with kept blank lines, it is before the last of their line endings.
     end: u32,
     /// The offset of the dash or colon before a value, or of the question mark before a key.
     lead: u32,

@@ -1,7 +1,7 @@
 //! Builds the tree in one pass over the scanner's events. This is the only file that uses the scanner (`granit_parser`).
 //!
-//! The scanner reports the nodes, and where scalars and brackets are. Indicators (such as dashes and colons), anchors and
-//! tags are found in the gaps between them, which contain only these, blanks and comments.
+//! The scanner reports the nodes, and where scalars and brackets are. The gaps between scalars and brackets contain only
+//! indicators (such as dashes and colons), anchors, tags, blanks and comments. Indicators, anchors and tags are found there.
 
 use super::gap::Gap;
 use super::repair::Repair;

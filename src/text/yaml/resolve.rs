@@ -12,7 +12,7 @@ pub(crate) fn plain_kind(text: &str) -> Kind {
     }
 }
 
-/// The exact value of an integer in the core schema; `None` if 128 bits cannot hold it.
+/// The exact value of an integer in the core schema; `None` for any other text, or if 128 bits cannot hold the value.
 pub(crate) fn integer(text: &str) -> Option<i128> {
     if let Some(digits) = text.strip_prefix("0o") {
         return i128::from_str_radix(digits, 8).ok();

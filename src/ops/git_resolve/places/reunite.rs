@@ -27,7 +27,7 @@ fn single<'s>(steps: &'s Steps, identity: &Identity) -> Option<&'s (PathBuf, Vec
     }
 }
 
-/// Repairs such steps. A file that was edited since the merge is left alone.
+/// Repairs the steps that are wrong after a merge. A file that was edited since the merge is left alone.
 pub(in crate::ops::git_resolve) fn reunite(
     resolving: &Resolving<'_>,
     writing: &mut Transaction<'_>,
@@ -128,7 +128,8 @@ impl Places<'_> {
         let lost = now.iter().find(|it| it.0 != *target);
         let statuses = [own, other].map(|it| merge::status_of(&it.1));
         let (base, ours, theirs) = if let Some((_, twin)) = lost {
-            // A version that a rebase added again can be older than the base, so the base is used only for the sides' texts.
+            // A version that a rebase added again can be older than the base, so the base is used only if the
+            // two texts are those of the sides.
             let are_sides = [(&own.1, &other.1), (&other.1, &own.1)].contains(&(text, twin));
             (known.filter(|_| are_sides), text, twin)
         } else if !statuses.contains(&merge::status_of(text)) {

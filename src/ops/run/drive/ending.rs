@@ -46,7 +46,7 @@ impl Driver<'_> {
     }
 }
 
-/// The versions of all live files, to see whether one has changed.
+/// The paths and etags of all files of live plans, to find out whether a file has changed.
 fn etags(plans: &Plans) -> Vec<(&str, Option<&str>)> {
     let mut all = Vec::new();
     for plan in plans.live() {

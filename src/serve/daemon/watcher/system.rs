@@ -286,7 +286,7 @@ impl Watcher {
             return;
         }
         let is_new = is_new || before != own;
-        // If `.planwatch` holds the state of someone else, planwatch uses a deeper directory, which may be recreated while
+        // If `.planwatch` holds the state of another user, planwatch uses a deeper directory, which may be recreated while
         // its parent directory stays. So the parent directory is watched, too.
         let among = own.among().map(|it| it.0);
         for relative in among.into_iter().chain([own.cookies.as_str()]) {

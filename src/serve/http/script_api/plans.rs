@@ -99,7 +99,7 @@ pub(super) enum NextStep {
     },
 }
 
-/// Claims the next step. Refuses HEAD, prefetching, and requests that any web page may have caused.
+/// Claims the next step. Refuses HEAD, prefetching, and requests that a web page of another site may have caused.
 pub(super) async fn next_step(
     State(app): State<App>,
     method: Method,

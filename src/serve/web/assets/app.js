@@ -1,4 +1,4 @@
-// Keeps pages current, and lets cards be dragged and keys be pressed. Everything works without it, by forms.
+// Keeps pages current, and lets cards be dragged and keys be pressed. Without it, everything works with forms.
 // The same file is the shared worker of all tabs: browsers open at most six connections to a host, so the tabs share one
 // stream, and tabs with the same address share one answer.
 

@@ -1,5 +1,5 @@
-//! The connection to a database. A process has one for each URL, on a separate thread. It is opened with the first job,
-//! and again when it is lost.
+//! The connection to a database. A process has one for each URL, on a separate thread. The connection is opened when it
+//! is first needed, and again when it is lost.
 //!
 //! A job whose connection breaks is repeated on a new one. Each change contains the wanted value, so a change that was
 //! made without an answer counts as done. Statements have time limits at the server, so none of them takes effect much
