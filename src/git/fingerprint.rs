@@ -25,9 +25,11 @@ pub fn fingerprint(root: &Path, without: &Path) -> Option<String> {
     let status = git(root, &status, &paths)?;
     let mut hasher = blake3::Hasher::new();
     hasher.update(&status);
-    // Without a commit, `git diff HEAD` fails: there is nothing to compare with, and everything is untracked or in the index.
-    let diff = ["diff", "HEAD", "--binary", "--no-ext-diff", "--no-textconv"];
-    hasher.update(&git(root, &diff, &paths).unwrap_or_default());
+    // Without a commit there is nothing to compare with.
+    if !status.starts_with(b"# branch.oid (initial)") {
+        let diff = ["diff", "HEAD", "--binary", "--no-ext-diff", "--no-textconv"];
+        hasher.update(&git(root, &diff, &paths)?);
+    }
     let untracked = status.split(|it| *it == 0).filter_map(|it| it.strip_prefix(b"? "));
     for path in untracked.take(MAX_UNTRACKED) {
         let Ok(stat) = RealDisk.lstat(&root.join(OsStr::from_bytes(path))) else { continue };

@@ -91,7 +91,11 @@ fn of_step(
         let by_phase = step.phase.as_ref().filter(|it| plan.confirm_phases.contains(it));
         let hint = match by_phase {
             Some(phase) => {
-                format!("its phase does: `planwatch confirm {} --phase {}`", plan.id, quoted(phase))
+                format!(
+                    "its phase does: `planwatch confirm {} --phase {}`",
+                    shell_word(&plan.id),
+                    quoted(phase)
+                )
             }
             None => {
                 format!("`planwatch set {} confirm required` requires a confirmation", shell_word(&step.id))

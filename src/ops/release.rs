@@ -53,7 +53,8 @@ fn release_elsewhere(context: &Context, request: &ReleaseRequest) -> Result<Hash
         return Ok(removed);
     }
     for id in &request.ids {
-        let id = resolve::step(context, id)?.id;
+        // A step that is not found is refused when it is to be released.
+        let Ok(NamedStep { id, .. }) = resolve::step(context, id) else { continue };
         removed.extend(ending::release_foreign(context, &id)?.map(|it| (id, it)));
     }
     Ok(removed)

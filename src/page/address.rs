@@ -91,17 +91,17 @@ pub fn encoded(name: &str) -> String {
 fn decoded(path: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(path.len());
     let mut rest = path.as_bytes();
+    let digit = |byte: u8| char::from(byte).to_digit(16);
     while let [first, after @ ..] = rest {
-        if *first == b'%' && after.len() >= 2 {
-            let digits = std::str::from_utf8(&after[..2]).ok()?;
-            if let Ok(byte) = u8::from_str_radix(digits, 16) {
-                bytes.push(byte);
-                rest = &after[2..];
-                continue;
+        let (byte, more) = match rest {
+            [b'%', a, b, more @ ..] => {
+                let byte = digit(*a).zip(digit(*b)).and_then(|(a, b)| u8::try_from(16 * a + b).ok());
+                byte.map_or((*first, after), |it| (it, more))
             }
-        }
-        bytes.push(*first);
-        rest = after;
+            _ => (*first, after),
+        };
+        bytes.push(byte);
+        rest = more;
     }
     let text = String::from_utf8(bytes).ok()?;
     (!text.contains(|c: char| c.is_control() || c == '\\')).then_some(text)
@@ -141,6 +141,8 @@ mod tests {
             ("../billing/", plan("billing")),
             ("../billing", plan("billing")),
             ("img/a%20b.png?x", file("auth/img/a b.png")),
+            ("100%€.md", file("auth/100%€.md")),
+            ("a%+f.png", file("auth/a%+f.png")),
             ("../_decisions/x.md", file("_decisions/x.md")),
             ("https://example.org/a?b#c", outside("https://example.org/a?b#c")),
             ("MAILTO:a@b", outside("MAILTO:a@b")),

@@ -152,6 +152,8 @@ fn hint_for_incomplete(id: &PlanId) -> String {
 pub(crate) fn hint_for_closed(plan: &Plan) -> Option<String> {
     let id = &plan.id;
     let is_over = matches!(plan.status.known(), Some(PlanStatus::Completed | PlanStatus::Abandoned));
-    is_over
-        .then(|| format!("`{id}` is {}; `planwatch reopen {id}` makes it active again", plan.status.word()))
+    is_over.then(|| {
+        let (word, id_word) = (plan.status.word(), shell_word(id));
+        format!("`{id}` is {word}; `planwatch reopen {id_word}` makes it active again")
+    })
 }

@@ -17,7 +17,7 @@ use crate::plan::model::{Plan, PlanKind, Step};
 use crate::plan::plans::{self, Plans};
 use crate::plan::read::Bodies;
 
-/// The index is used instead of the files if more directories than this are looked up, if more plans than this wait for
+/// The index is used instead of the files if more live plans than this are looked up, if more plans than this wait for
 /// the plan, or if the plan has more files than this and [`IndexCheck::Lazy`] is set.
 const MANY: usize = 64;
 
@@ -65,7 +65,7 @@ fn reached(context: &Context, id: &PlanId, names: Names, beside: &[Key]) -> Opti
 }
 
 /// Like [`load`], for a caller that knows the directories on which an answer depends. A program is loaded without its
-/// plans. Once more than 64 directories have been looked up, including missing ones, no further dependency is followed. At
+/// plans. Once more than 64 live plans have been looked up, including missing ones, no further dependency is followed. At
 /// most 64 dependent plans are loaded.
 ///
 /// `kept` has what was read earlier; afterwards it has what was read now.
@@ -176,7 +176,7 @@ impl Around<'_> {
         }
         while let Some(next) = open.pop() {
             self.load(&next.plan);
-            if self.loaded.len() > MANY {
+            if self.loaded.iter().filter(|it| !it.is_archived).count() > MANY {
                 return false;
             }
             let plans = || self.plans.iter().filter(|it| it.id == next.plan);
@@ -214,6 +214,21 @@ mod tests {
     use super::*;
     use crate::disk::model::Machine;
     use crate::store::load::LoadQuery;
+
+    #[test]
+    fn fifty_plans_are_followed_although_each_may_be_archived() {
+        let step =
+            |n: u32| (format!("/plans/p{n}/step-1.md"), format!("---\ndepends: [p{}:1]\n---\n", n + 1));
+        let files: Vec<_> =
+            (1..50).map(step).chain([("/plans/p50/step-1.md".to_owned(), String::new())]).collect();
+        let files: Vec<_> = files.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
+        let context = Context::on_model(&Machine::with(&files));
+        let own = Key { is_archived: false, name: "p1".to_owned() };
+        let directories = Dependents { spellings: vec![own], ..Dependents::default() };
+        let mut kept = KeptPlans::default();
+        let plans = near(&context, &PlanId::new("p1"), directories, &mut kept);
+        assert_eq!(plans.iter().count(), 50);
+    }
 
     #[test]
     fn a_step_that_many_steps_name_is_followed_once() {
