@@ -122,6 +122,21 @@ impl Claims {
         self.ended.get(&step.id).is_some_and(|it| it.iter().any(|it| it == claim))
     }
 
+    /// Returns whether another claim than this one is in force on the step.
+    pub fn is_held_by_another(&self, step: &StepId, claim: &str) -> bool {
+        self.of(step).iter().any(|it| is_live(it) && it.lapse.is_none() && it.claim != claim)
+    }
+
+    /// Returns whether the claim in the step's file is void: the step was taken over from it. A checkout or an undo can
+    /// restore such a claim.
+    pub fn is_void(&self, step: &Step) -> bool {
+        let is_ended = |claim: &str| {
+            self.has_ended(step, claim)
+                && !self.of(&step.id).iter().any(|it| is_live(it) && it.claim == claim)
+        };
+        self.overtaken_by(step).is_some() || step.claim_in_force().is_some_and(|it| is_ended(&it.id))
+    }
+
     /// Returns whether a claim is or was on the step, according to the step's file and this machine's records.
     pub fn is_known(&self, step: &Step, claim: &str) -> bool {
         let late = format!("late result of the claim {claim}: ");
@@ -163,7 +178,7 @@ impl Claims {
         let claim = step.claim.as_ref().filter(|_| step.status.is(StepStatus::InProgress))?;
         match self.of(&step.id).iter().find(|it| is_live(it) && it.claim == claim.id) {
             Some(record) => record.lapse,
-            None if self.overtaken_by(step).is_some() => Some(Lapse::Expired),
+            None if self.is_void(step) => Some(Lapse::Expired),
             None => claim.is_lapsed(now).then_some(Lapse::Expired),
         }
     }
@@ -197,7 +212,7 @@ impl Claims {
 
     /// Returns the claim that is in force on a step, from its file or from a record, and until when it holds.
     pub fn in_force(&self, step: &Step, now: Time) -> Option<InForce> {
-        let own = step.claim_in_force().filter(|_| self.overtaken_by(step).is_none());
+        let own = step.claim_in_force().filter(|_| !self.is_void(step));
         if let Some(claim) = own.filter(|_| self.lapse(step, now).is_none()) {
             let record = self.of(&step.id).iter().find(|it| is_live(it) && it.claim == claim.id);
             let until = record.map_or_else(|| claim.lapses_at(), |it| it.until);

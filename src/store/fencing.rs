@@ -52,7 +52,7 @@ pub(crate) enum Owner {
 
 /// Compares the caller's claim id with the id in the file; without a claim id, the caller's name must be the owner's.
 ///
-/// A claim that another working tree has taken over is void, even if this file still contains it.
+/// A claim from which the step was taken over is void, even if this file still or again contains it.
 pub(crate) fn check(plans: &Plans, step: &Step, who: &Caller) -> Result<Owner, Error> {
     if who.is_overtaken {
         return Ok(Owner::Late);
@@ -64,7 +64,8 @@ pub(crate) fn check(plans: &Plans, step: &Step, who: &Caller) -> Result<Owner, E
             (None, false) => Err(claimed(&step.id, other.by.as_deref(), &other.claim)),
         };
     }
-    match (step.claim_in_force(), &who.claim) {
+    let in_force = step.claim_in_force().filter(|_| !plans.claims().is_void(step));
+    match (in_force, &who.claim) {
         (Some(claim), Some(id)) if claim.id == *id => Ok(Owner::Free),
         (_, Some(id)) => late(plans, step, id),
         (None, None) => check_beside(plans, step, who),

@@ -196,7 +196,7 @@ impl<'a> Leases<'a> {
 
     fn claims(&self, plans: &Plans, unfinished: Unfinished, changed: Option<&StepId>) -> Claims {
         let mut claims = Claims::default();
-        let mut branches = HashMap::new();
+        let (mut branches, mut restored) = (HashMap::new(), Vec::new());
         let changed = changed.map(|it| self.key(it));
         // In a repository without claims, no record is looked for by its name (benchmark T4).
         for records in [&self.shared, &self.own].into_iter().flatten().filter(|it| it.may_exist()) {
@@ -211,7 +211,7 @@ impl<'a> Leases<'a> {
                     };
                     let lines = log::lines_of(&bytes, may_be);
                     for closed in lines.filter(|it| it.place.plans == self.place.plans) {
-                        self.add_closed(&mut claims, plans, closed, &mut branches);
+                        restored.extend(self.add_closed(&mut claims, plans, closed, &mut branches));
                     }
                 } else if name.ends_with(FORMER) {
                     for record in self.held_formerly(plans, &name, &bytes, |it| records.get(it)) {
@@ -222,6 +222,8 @@ impl<'a> Leases<'a> {
                 }
             }
         }
+        // After all others, because a claim in force on the step ends them.
+        restored.into_iter().for_each(|(id, closed)| self.add_restored(&mut claims, id, closed));
         remote::add(self.context, &mut claims, plans);
         claims
     }
@@ -339,26 +341,26 @@ impl<'a> Leases<'a> {
         claims.add(id, HeldClaim { claim, by, at: record.at, lapse, holding, until, log });
     }
 
+    /// Returns the claim if the step's file has it again.
     fn add_closed(
         &self,
         claims: &mut Claims,
         plans: &Plans,
         closed: log::Closed,
         branches: &mut HashMap<(Option<String>, PathBuf), bool>,
-    ) {
-        let Some(id) = read_step_id(&closed.step) else { return };
-        let Some((plan, step)) = plans.get(&id.plan).and_then(|it| Some((it, it.find(&id)?))) else { return };
+    ) -> Option<(StepId, log::Closed)> {
+        let id = read_step_id(&closed.step)?;
+        let (plan, step) = plans.get(&id.plan).and_then(|it| Some((it, it.find(&id)?)))?;
         if closed.same.as_ref().is_some_and(|it| !self.is_same(plan, step, &closed.claim, it)) {
-            return;
+            return None;
         }
         // If the file still contains the claim, ending it was interrupted, or an undo or a checkout restored it.
         if step.claim.as_ref().is_some_and(|it| it.id == closed.claim) {
-            self.add_restored(claims, id, closed);
-            return;
+            return Some((id, closed));
         }
-        if closed.is_open || step.is_closed() {
+        if closed.is_open || step.is_closed() || self.is_dropped(&closed.place, step) {
             claims.add_ended(id, closed.claim);
-            return;
+            return None;
         }
         let Place { branch, worktree, .. } = closed.place.clone();
         let key = (branch.clone(), worktree);
@@ -369,13 +371,18 @@ impl<'a> Leases<'a> {
             let log::Closed { claim, by, at, .. } = closed;
             claims.add(id, HeldClaim { claim, by, at, lapse: None, holding, until: None, log: None });
         }
+        None
     }
 
-    /// A claim that an undo or a checkout restored holds for the rest of its lease.
+    /// A claim that an undo or a checkout restored holds for the rest of its lease, unless the step was taken over.
     fn add_restored(&self, claims: &mut Claims, id: StepId, closed: log::Closed) {
         let log::Closed { claim, by, at, until, process, place, .. } = closed;
-        let is_recorded = self.find(&claim).is_some();
-        let Some(until) = until.filter(|_| !is_recorded) else { return };
+        if self.find(&claim).is_some() {
+            return;
+        }
+        let Some(until) = until.filter(|_| !claims.is_held_by_another(&id, &claim)) else {
+            return claims.add_ended(id, claim);
+        };
         let is_here = place.worktree == self.place.worktree;
         let holding = if is_here { Holding::Here } else { self.elsewhere(&place) };
         let lapse = self.lapse(until, process.as_ref());

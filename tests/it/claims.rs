@@ -15,6 +15,7 @@ use crate::support::{NOW, Place, Ran};
 
 mod elsewhere;
 mod renumbered;
+mod restored;
 
 const LATER: &str = "2026-11-21T13:00:00Z";
 

@@ -29,7 +29,7 @@ pub(super) fn claimed(context: &Context) -> Result<Option<ClaimReport>, Error> {
     locked.complete(&id, &made.id)?;
     let plans = locked.annotate(plans);
     let Ok((plan, step)) = resolve::find_step(&plans, &id) else { return Ok(None) };
-    if plans.claims().overtaken_by(step).is_some() {
+    if plans.claims().is_void(step) {
         return Ok(None);
     }
     let views = Views::of(context, &plans);

@@ -11,6 +11,7 @@
 
 use std::collections::HashMap;
 use std::path::PathBuf;
+use std::sync::atomic::Ordering;
 
 use serde::{Deserialize, Serialize};
 
@@ -19,6 +20,7 @@ use super::locked::Locked;
 use super::{Leases, Place};
 use crate::disk::{self, DiskError, LockedRecords, Process};
 use crate::plan::id::read_step_id;
+use crate::plan::model::Step;
 use crate::plan::read;
 use crate::plan::time::Time;
 
@@ -141,6 +143,16 @@ impl Leases<'_> {
                 Err(error) => matches!(error, DiskError::NotFound { .. }),
             }
         })
+    }
+}
+
+impl Leases<'_> {
+    /// Whether a step is open again where it was closed, as after `git reset --hard`. `git pull --autostash` has that effect
+    /// for some seconds, so the file must have been like this for a minute.
+    pub(super) fn is_dropped(&self, closed: &Place, step: &Step) -> bool {
+        let is_here = closed.branch.is_some() && *closed == self.place;
+        self.is_uncacheable.fetch_or(is_here, Ordering::Relaxed);
+        is_here && step.modified.is_none_or(|it| self.context.now.seconds_since(it) >= 60)
     }
 }
 
@@ -376,7 +388,9 @@ mod tests {
         let machine = machine(OPEN, OPEN, &[]);
         let context = Context::on_model(&machine);
         let locked = Locked::take(&context, Sharing::Waived).unwrap();
-        let closed = Closed { file: None, ..ended(&locked.leases, DAY, "main") };
+        let ended = ended(&locked.leases, DAY, "main");
+        let place = Place { worktree: PathBuf::from("/other"), ..ended.place.clone() };
+        let closed = Closed { file: None, place, ..ended };
         let records = locked.records.as_ref().unwrap();
         records.put(UNSPLIT, &[b"\n".as_slice(), &line_of(&closed), b"{half"].concat()).unwrap();
         let id = read_step_id("p:1").unwrap();

@@ -130,6 +130,8 @@ impl Record {
         let is_good = record.v == VERSION
             && texts.iter().all(|it| is_text(it))
             && PlanId::is_plan_name(&record.plan)
+            // A time of another form would make this machine's listing unreadable.
+            && record.at.to_string().parse() == Ok(record.at)
             && is_word(&record.id)
             && record.id.len() <= 16
             && is_word(&record.nonce)
@@ -229,6 +231,7 @@ mod tests {
             change("nonce", json!("7")),
             change("state", json!("won")),
             change("at", json!("yesterday")),
+            change("at", json!("-000005-01-01T00:00:00Z")),
             change("ttl", json!("1h")),
             "[]".to_owned(),
             String::new(),

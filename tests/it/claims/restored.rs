@@ -1,0 +1,56 @@
+//! Claims that a file has again after they ended, and work that is no longer in its tree.
+
+use std::fs::File;
+use std::time::{Duration, UNIX_EPOCH};
+
+use super::{HERE, LATER, OTHER, Repository, at, step_and_id};
+
+/// 2026-11-21T12:00:00Z, the time of the commands.
+const NOW: u64 = 1_795_262_400;
+
+#[test]
+fn a_restored_claim_is_void_while_another_one_is_in_force() {
+    let repository = Repository::with(1);
+    repository.run(HERE, "claim p:1 --by ann").ok();
+    repository.run(HERE, "release p:1 --by ann").ok();
+    repository.run(OTHER, "claim p:1 --by bob").ok();
+    repository.run(HERE, "undo").ok();
+    let refused = repository.run(HERE, "done p:1 --by ann");
+    assert!(refused.stderr.contains("claimed"), "{}{}", refused.stdout, refused.stderr);
+    repository.run(OTHER, "done p:1 --by bob").ok();
+}
+
+#[test]
+fn a_claim_from_which_the_step_was_taken_over_never_holds_again() {
+    let repository = Repository::with(1);
+    let place = &repository.place;
+    let first =
+        step_and_id(&place.run("claim p --by bob --lease 10m --json").ok()).expect("a step is claimed");
+    let claimed = place.text("plans/p/step-1.md");
+    at(place, LATER, "claim p:1 --by ann").ok();
+    at(place, LATER, "release p:1 --by ann").ok();
+    // As a checkout of the earlier file.
+    place.write("plans/p/step-1.md", claimed);
+    assert!(at(place, LATER, "list p").stdout.contains("lapsed"));
+    assert_eq!(at(place, LATER, &format!("claim --renew {}", first.1)).code, 4);
+    let late = at(place, LATER, &format!("done p:1 --claim {}", first.1));
+    assert!(late.stderr.contains("claim-lost"), "{}{}", late.stdout, late.stderr);
+    assert_eq!(at(place, LATER, "claim p:1 --by ann").code, 0);
+}
+
+#[test]
+fn work_that_is_no_longer_in_its_tree_and_branch_holds_the_step_for_a_minute() {
+    let repository = Repository::with(1);
+    repository.claims(HERE);
+    repository.run(HERE, "done p:1").ok();
+    repository.git(HERE, "checkout -q -- plans");
+    let file =
+        File::options().write(true).open(repository.place.file("plans/p/step-1.md")).expect("it is there");
+    let is_at =
+        |seconds: u64| file.set_modified(UNIX_EPOCH + Duration::from_secs(seconds)).expect("it is set");
+    is_at(NOW - 10);
+    repository.claims_nothing(HERE);
+    is_at(NOW - 60);
+    repository.claims_nothing(OTHER);
+    assert_eq!(repository.claims(HERE).0, "p:1");
+}
