@@ -4,6 +4,8 @@
 //! `PRAGMA query_only` is on, SQLite itself must report that the statement is read-only, and the database is created in
 //! memory for this query.
 
+use std::time::{Duration, Instant};
+
 use rusqlite::types::ValueRef;
 use serde::Serialize;
 use serde_json::Value;
@@ -23,10 +25,14 @@ pub struct Table {
     pub rows: Vec<Vec<Value>>,
 }
 
-/// Runs one read-only statement over plans (with the problems between them), the files that they were read from (by path),
+/// How many steps of SQLite's virtual machine are between two looks at the clock.
+const STEPS: i32 = 100_000;
+
+/// Runs one read-only statement, for at most `limit` once the views are created, over plans (with the problems between them), the files that they were read from (by path),
 /// and `knowledge`, which is called only if the statement can read one of its views.
 pub fn sql<'a>(
     query: &str,
+    limit: Duration,
     files: impl Iterator<Item = (String, &'a FileRow)>,
     plans: impl Iterator<Item = &'a Plan>,
     knowledge: impl FnOnce() -> Knowledge,
@@ -35,8 +41,10 @@ pub fn sql<'a>(
     if !["SELECT", "WITH", "VALUES", "EXPLAIN"].contains(&first.as_str()) {
         return Err(IndexError::SqlRefused { why: "only SELECT, WITH, VALUES and EXPLAIN are run" });
     }
-    let connection = configured(relations::connection(query, files, plans, knowledge)?, BUSY_TIMEOUT)?;
+    let mut connection = configured(relations::connection(query, files, plans, knowledge)?, BUSY_TIMEOUT)?;
     read_only(&connection, true)?;
+    let end = Instant::now() + limit;
+    connection.progress_handler(STEPS, Some(move || Instant::now() >= end))?;
     let mut statement = connection.prepare(query).map_err(explain)?;
     if !statement.readonly() {
         return Err(IndexError::SqlRefused { why: "the index is read only" });
@@ -74,6 +82,9 @@ fn explain(error: rusqlite::Error) -> IndexError {
             IndexError::SqlRefused { why: "only one statement at a time is run" }
         }
         error if error.sqlite_error_code().is_some_and(|it| of_file.contains(&it)) => error.into(),
+        error if error.sqlite_error_code() == Some(rusqlite::ErrorCode::OperationInterrupted) => {
+            IndexError::SqlError { message: "the query took too long, and was ended".to_owned() }
+        }
         rusqlite::Error::SqliteFailure(_, Some(message)) => IndexError::SqlError { message },
         rusqlite::Error::SqlInputError { msg, .. } => IndexError::SqlError { message: msg },
         error => IndexError::SqlError { message: error.to_string() },

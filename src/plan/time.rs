@@ -151,6 +151,8 @@ impl FromStr for Time {
         let midnight = |it: Date| at_utc(it.to_datetime(jiff::civil::Time::midnight()));
         let day = || trimmed.parse().ok().and_then(midnight);
         let parsed = trimmed.parse::<Timestamp>().ok().or_else(local).or_else(day);
+        // RFC 3339 has no years before 0, and their text could not be read again.
+        let parsed = parsed.filter(|it| it.to_zoned(TimeZone::UTC).year() >= 0);
         parsed.map(Self).ok_or_else(|| NotATime(text.to_owned()))
     }
 }

@@ -19,6 +19,12 @@ pub use check::check;
 /// The limit of blocks in one text; each may be nested in the one before it.
 const MAX_BLOCKS: usize = 200;
 
+/// How deep calls in parentheses may be nested. The parser needs more stack for each.
+const MAX_CALLS: usize = 30;
+
+/// How deep loops may be nested. The time grows with the power of their number.
+const MAX_LOOPS: usize = 3;
+
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{reason}")]
 pub struct Broken {
@@ -116,7 +122,7 @@ fn why_unread(reason: &TemplateErrorReason) -> String {
 
 /// Rejects what could run without end or nest too deep.
 fn screen(whole: &str, part: &str, at: usize) -> Result<(), Broken> {
-    let mut blocks = 0;
+    let (mut blocks, mut loops) = (0, 0_usize);
     for (open, _) in part.match_indices("{{") {
         let inside = part[open + 2..].trim_start_matches(['{', '~']).trim_start();
         let is_block = inside.starts_with('#');
@@ -125,11 +131,48 @@ fn screen(whole: &str, part: &str, at: usize) -> Result<(), Broken> {
             return Err(broken(whole, at + open, "partials and decorators are not supported here"));
         }
         blocks += usize::from(is_block);
+        match inside.strip_prefix('/').map(str::trim_start) {
+            Some(closed) => loops = loops.saturating_sub(usize::from(closed.starts_with("each"))),
+            None => loops += usize::from(is_block && inside.starts_with("each")),
+        }
+        if loops > MAX_LOOPS {
+            return Err(broken(whole, at + open, format!("loops are nested more than {MAX_LOOPS} deep")));
+        }
         if blocks > MAX_BLOCKS {
             return Err(broken(whole, at + open, format!("there are more than {MAX_BLOCKS} blocks")));
         }
     }
-    Ok(())
+    match too_deep_call(part) {
+        Some(call) => {
+            let reason = format!("calls in parentheses are nested more than {MAX_CALLS} deep");
+            Err(broken(whole, at + call, reason))
+        }
+        None => Ok(()),
+    }
+}
+
+/// The first parenthesis within a placeholder that is nested too deep.
+fn too_deep_call(part: &str) -> Option<usize> {
+    let (mut is_inside, mut quote, mut depth) = (false, None, 0_usize);
+    let mut rest = part.bytes().enumerate().peekable();
+    while let Some((at, byte)) = rest.next() {
+        let is_doubled = rest.peek().is_some_and(|(_, next)| *next == byte);
+        match (quote, byte) {
+            (Some(_), b'\\') => drop(rest.next()),
+            (Some(mark), _) if byte == mark => quote = None,
+            (Some(_), _) => {}
+            (None, b'{') if is_doubled => (is_inside, depth) = (!part[at + 2..].starts_with('!'), 0),
+            (None, b'}') if is_doubled => is_inside = false,
+            (None, b'"' | b'\'') if is_inside => quote = Some(byte),
+            (None, b'(') if is_inside => depth += 1,
+            (None, b')') => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        if depth > MAX_CALLS {
+            return Some(at);
+        }
+    }
+    None
 }
 
 /// Fills in YAML. While it is rendered and parsed, unique words stand for the values. Afterwards the values are inserted as
@@ -296,6 +339,18 @@ mod tests {
         check_broken("a\n{{~ #*inline 'a'}}{{/inline}}", 2, 1, "decorators");
         check_broken("---\na: [{{title}}\n---\n", 2, 4, "not YAML");
         check_broken(&"{{#if title}}".repeat(300), 1, 2601, "more than 200 blocks");
+        let nested = |n: usize| format!("{{{{{}title{}}}}}", "eq (".repeat(n), ")".repeat(n));
+        check_broken(&nested(900), 1, 126, "more than 30 deep");
+        let quoted = nested(40).replace("(eq", "(eq \"}} ' \\\" (\" ");
+        check_broken(&quoted, 1, 516, "more than 30 deep");
+        assert_eq!(too_deep_call(&nested(30)), None);
+        assert_eq!(
+            too_deep_call(&format!("{} {{{{! don't }}}} {}", "(".repeat(99), "{{title}} (".repeat(99))),
+            None
+        );
+        let loops = |n: usize| format!("{}x{}", "{{#each tags}}".repeat(n), "{{/each}}".repeat(n));
+        check_broken(&loops(4), 1, 43, "more than 3 deep");
+        assert!(screen(&loops(3), &loops(3), 0).is_ok() && screen("", &loops(1).repeat(9), 0).is_ok());
         check_broken("---\na: 1\n", 1, 1, "not closed");
     }
 

@@ -367,3 +367,10 @@ fn the_page_names_every_column_of_every_view() {
     documented.sort_by_key(|it| it[0].to_string());
     assert_eq!(documented, views.rows);
 }
+
+#[test]
+fn a_query_without_end_is_ended() {
+    let query = "WITH RECURSIVE a(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM a) SELECT count(*) FROM a";
+    let error = sample::sql_within(query, std::time::Duration::ZERO).expect_err("it does not end");
+    assert!(error.to_string().contains("took too long"), "{error}");
+}

@@ -1,5 +1,7 @@
 //! A few plans that a person could have written.
 
+use std::time::Duration;
+
 use serde_json::{Map, Value, json};
 
 use super::texts::put;
@@ -40,12 +42,16 @@ pub(super) fn files() -> Vec<FileRow> {
 
 /// The answer to a user's query over [`plans`].
 pub(super) fn sql(query: &str) -> Result<Table, IndexError> {
+    sql_within(query, Duration::from_secs(600))
+}
+
+pub(super) fn sql_within(query: &str, limit: Duration) -> Result<Table, IndexError> {
     let files = files();
     let rows = plans().iter().map(|it| it.id.to_string()).collect::<Vec<_>>();
     let rows = rows.iter().flat_map(|plan| files.iter().map(move |it| (format!("{plan}/{}", it.name), it)));
     let mut seen = std::collections::HashSet::new();
     let rows: Vec<_> = rows.filter(|(path, _)| seen.insert(path.clone())).collect();
-    crate::index::sql(query, rows.into_iter(), plans().iter(), knowledge)
+    crate::index::sql(query, limit, rows.into_iter(), plans().iter(), knowledge)
 }
 
 fn knowledge() -> Knowledge {

@@ -120,7 +120,8 @@ fn moved(spot: Spot, by: usize) -> Spot {
 }
 
 fn key_above(text: &str, header: &Range<usize>, line: usize) -> Option<String> {
-    let above = text[header.start..line].lines().rev();
+    // The cursor may be in the first line `---`, before the header.
+    let above = text.get(header.start..line)?.lines().rev();
     let mut own = above.filter(|it| !it.starts_with([' ', '\t', '-', '#']) && !it.trim().is_empty());
     own.next().and_then(key_of_line).map(|it| it.0.to_owned())
 }
@@ -245,6 +246,13 @@ mod tests {
             format!("---\r\n{header}\r\n---\r\n"),
         ] {
             assert_eq!(said(&text), expected, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn the_first_line_of_a_front_matter_has_nothing_to_complete() {
+        for text in ["-|", "--|", "---|", "|---", "---|\n", "--- |", "---|\r\n"] {
+            assert!(!said(text).contains('<'), "{text:?}: {}", said(text));
         }
     }
 

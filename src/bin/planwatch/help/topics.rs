@@ -1,6 +1,7 @@
 //! The topics of `help TOPIC`.
 
 use std::fmt::Write;
+use std::time::Duration;
 
 use planwatch::index;
 
@@ -193,9 +194,15 @@ planwatch.toml, at the repository's root or beside the plans directory:
 fn sql() -> String {
     let query = "SELECT v.name, group_concat(c.name, ', ') FROM sqlite_schema v, pragma_table_info(v.name) c \
                  WHERE v.type = 'view' GROUP BY v.name ORDER BY v.rootpage, v.name";
-    let rows = index::sql(query, std::iter::empty(), std::iter::empty(), index::Knowledge::default)
-        .map(|it| it.rows)
-        .unwrap_or_default();
+    let rows = index::sql(
+        query,
+        Duration::from_secs(60),
+        std::iter::empty(),
+        std::iter::empty(),
+        index::Knowledge::default,
+    )
+    .map(|it| it.rows)
+    .unwrap_or_default();
     let mut text = "`sql` can query these views:\n".to_owned();
     for row in rows {
         let cell = |at: usize| row.get(at).and_then(serde_json::Value::as_str).unwrap_or_default().to_owned();
