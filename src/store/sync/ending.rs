@@ -52,7 +52,11 @@ pub(crate) fn fence(
     if own.state() == Some(state) {
         return Ok(Fenced::Passed);
     }
-    let Some(sync) = Sync::of(context)? else { return Ok(Fenced::NoRecord) };
+    let sync = match Sync::of(context) {
+        Ok(Some(sync)) => sync,
+        Ok(None) => return Ok(Fenced::NoRecord),
+        Err(error) => return unreached(context, own, &error),
+    };
     let writer = Process::find(context.plans.disk(), std::process::id());
     let claim = own.claim.clone();
     let Some(own) = sync.in_state(sync.with_own_value(own)?, state)? else { return Ok(Fenced::NoRecord) };
@@ -73,6 +77,17 @@ pub(crate) fn fence(
             Ok(Fenced::Lost { claim })
         }
     }
+}
+
+/// Marks a record as unsettled because this clone cannot contact the registry at all: it has no such remote, for
+/// example. `settling` reads from the step's file how the work ended.
+fn unreached(context: &Context, own: Own, why: &Error) -> Result<Fenced, Error> {
+    let Some(state) = SyncState::of(context) else { return Ok(Fenced::NoRecord) };
+    let file = own.file.clone().filter(|it| is_untouched(context, it));
+    let own = Own { is_offline: true, file, ..own };
+    state.put(&own)?;
+    unsettled(context, &own.step, &why.to_string());
+    Ok(Fenced::Passed)
 }
 
 /// Restores the claim's record after the step's file could not be written.

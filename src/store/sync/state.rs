@@ -44,7 +44,7 @@ pub(crate) struct Own {
     /// file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) writer: Option<Process>,
-    /// Claimed with `--offline`: the registry was not asked.
+    /// Claimed with `--offline`, or ended while the registry could not be asked.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) is_offline: bool,
     /// Another clone has taken the step over. This record is kept while the step's file contains the claim.

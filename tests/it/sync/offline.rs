@@ -74,3 +74,42 @@ fn claims_from_before_the_set_up_become_known() {
     a.run(&format!("done p:1 --claim {claim}")).ok();
     assert_eq!(team.records(), ["p/1 completed ann"]);
 }
+
+#[test]
+fn work_ends_although_the_clone_lacks_the_remote() {
+    for (line, state) in [("done p:1 -m made", "completed"), ("fail p:1 -m no", "failed")] {
+        let team = Team::new();
+        let (a, b) = (team.clone_of("a"), team.clone_of("b"));
+        a.claim("p:1");
+        a.git("remote rename origin up");
+        let ended = a.run(line);
+        assert!(ended.code == 0 && ended.stderr.contains("unsettled"), "{ended:?}");
+        assert!(a.step(1).contains(&format!("status: {state}")), "{}", a.step(1));
+        assert!(a.run("list p").stderr.contains("p:1"), "every command lists it");
+        let again = a.run(line);
+        assert_eq!((again.code, a.step(1).matches("outcome:").count()), (0, 1), "{again:?}");
+        assert_eq!(team.records(), ["p/1 claimed ann"]);
+        a.git("remote rename up origin");
+        assert!(a.run("sync").ok().contains("confirmed"));
+        assert_eq!(team.records(), [format!("p/1 {state} ann")]);
+        assert_eq!(a.run("list p").stderr, "");
+        refused(&b.run("claim p:1"), "claimed");
+    }
+}
+
+#[test]
+fn an_end_without_the_remote_is_late_if_another_clone_took_the_step_over() {
+    let team = Team::new();
+    let (a, b) = (team.clone_of("a"), team.clone_of("b"));
+    a.claim("p:1");
+    b.run("sync").ok_code();
+    b.let_lapse();
+    assert_eq!(b.claim("").0, "p:1");
+    a.git("remote rename origin up");
+    assert_eq!(a.run("done p:1 -m mine").code, 0);
+    a.git("remote rename up origin");
+    assert!(a.run("sync").stdout.contains("lost"));
+    let after = a.step(1);
+    assert!(after.contains("status: pending") && after.contains("late result"), "{after}");
+    assert_eq!(team.records(), ["p/1 claimed bob"]);
+}
