@@ -350,7 +350,7 @@ impl<'a> Wanted<'a> {
             }
             let who = self.caller(step, request.force);
             if removed::refuse_worked_on(self.plans, step, &who)? == Owner::Late {
-                let (id, claim) = (step.id.to_string(), who.claim.unwrap_or_default());
+                let (id, claim) = (step.id.to_string(), who.claim.or(who.lost).unwrap_or_default());
                 return Err(Error::ClaimLost { id, claim });
             }
         }

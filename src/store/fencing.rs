@@ -21,6 +21,9 @@ pub(crate) struct Caller {
     pub(crate) force: bool,
     /// Another machine has taken the claim over.
     pub(crate) is_overtaken: bool,
+    /// A claim of this clone that another machine took over earlier. It counts only while the step's file has it: once it
+    /// is gone, the step may be free again.
+    pub(crate) lost: Option<String>,
 }
 
 impl Caller {
@@ -35,7 +38,7 @@ impl Caller {
         let is_own_step = context.here.step.as_deref() == Some(id.to_string().as_str());
         let inherited = context.here.claim.clone().filter(|_| is_own_step);
         let claim = claim.map(str::to_owned).or(inherited);
-        Self { by: by.unwrap_or(&context.by).to_owned(), claim, force, is_overtaken: false }
+        Self { by: by.unwrap_or(&context.by).to_owned(), claim, force, is_overtaken: false, lost: None }
     }
 }
 
@@ -54,7 +57,7 @@ pub(crate) enum Owner {
 ///
 /// A claim from which the step was taken over is void, even if this file still or again contains it.
 pub(crate) fn check(plans: &Plans, step: &Step, who: &Caller) -> Result<Owner, Error> {
-    if who.is_overtaken {
+    if who.is_overtaken || who.lost.as_ref().is_some_and(|it| is_of(step, who, it)) {
         return Ok(Owner::Late);
     }
     if let Some(other) = plans.claims().overtaken_by(step) {
@@ -73,6 +76,11 @@ pub(crate) fn check(plans: &Plans, step: &Step, who: &Caller) -> Result<Owner, E
         (Some(_), None) if who.force => Ok(Owner::Forced),
         (Some(claim), None) => Err(claimed(&step.id, claim.by.as_deref(), &claim.id)),
     }
+}
+
+/// Whether the step's file has this claim, or the caller names it.
+fn is_of(step: &Step, who: &Caller, claim: &str) -> bool {
+    who.claim.as_deref() == Some(claim) || step.claim.as_ref().is_some_and(|it| it.id == claim)
 }
 
 /// Checks a claim that this tree's file does not show: a claim of another working tree or machine, or one that the file
@@ -166,7 +174,7 @@ pub(crate) fn late_result(
     outcome: &str,
     message: Option<&str>,
 ) -> StepUpdate {
-    let claim = who.claim.clone().unwrap_or_default();
+    let claim = who.claim.as_ref().or(who.lost.as_ref()).cloned().unwrap_or_default();
     let head = format!("late result of the claim {claim}: ");
     let refusal = Error::ClaimLost { id: step.id.to_string(), claim };
     let mut update =

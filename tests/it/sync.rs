@@ -126,6 +126,28 @@ fn the_result_of_a_claim_that_was_taken_over_changes_nothing_but_a_note() {
 }
 
 #[test]
+fn a_claim_that_was_lost_counts_only_while_the_file_has_it() {
+    let team = Team::new();
+    let (a, b) = (team.clone_of("a"), team.clone_of("b"));
+    let (_, claim) = a.claim("p:1");
+    b.run("release p:1 --force").ok_code();
+    b.claim("p:1");
+    refused(&a.run(&format!("done p:1 --claim {claim} -m late")), "claim-lost");
+    b.run("release p:1").ok();
+    a.run("sync").ok_code();
+    // The file has the claim, although nobody else has the step now.
+    refused(&a.run(&format!("claim --renew {claim} --dry-run")), "claim-lost");
+    refused(&a.run(&format!("claim --renew {claim}")), "claim-lost");
+    refused(&a.run("done p:1"), "claim-lost");
+    a.run("release p:1").ok();
+    let released = a.step(1);
+    refused(&a.run(&format!("done p:1 --claim {claim} -m late")), "claim-lost");
+    assert_eq!(a.step(1), released, "the late result was noted before");
+    a.run("done p:1 --by cy -m made").ok();
+    assert!(a.step(1).contains("status: completed"), "{}", a.step(1));
+}
+
+#[test]
 fn of_two_take_overs_one_succeeds() {
     let team = Team::new();
     let (a, b) = (team.clone_of("a"), team.clone_of("b"));

@@ -38,7 +38,7 @@ fn renew_here(context: &Context, request: &RenewRequest) -> Result<ClaimReport, 
     let (plan, step) = resolve::find_step(&plans, &step).map_err(|_| gone())?;
     let claim = step.claim_in_force().filter(|it| it.id == request.claim);
     let claim = claim.ok_or_else(gone)?;
-    if plans.claims().is_void(step) {
+    if plans.claims().is_void(step) || ending::is_lost(context, &step.id, &claim.id) {
         return Err(gone());
     }
     let lease = request.lease.unwrap_or(context.config.lease());

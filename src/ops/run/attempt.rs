@@ -190,7 +190,7 @@ impl Attempt<'_> {
     fn fenced(&self, context: &Context, seen: &Step, verdict: Verdict) -> Result<Verdict, Error> {
         let Some(state) = settle::state_after(context, seen, &verdict) else { return Ok(verdict) };
         match ending::fence(context, &self.begun.step.id, Some(&self.begun.claim), state)? {
-            Fenced::Lost { .. } => Ok(Verdict::Overtaken),
+            Fenced::Lost { .. } | Fenced::LostBefore { .. } => Ok(Verdict::Overtaken),
             Fenced::NoRecord | Fenced::Passed => Ok(verdict),
         }
     }

@@ -32,6 +32,8 @@ pub(crate) enum Fenced {
     Passed,
     /// Another clone has the step. The id is that of this clone's claim.
     Lost { claim: String },
+    /// Another clone took the step over before, and may have released it since.
+    LostBefore { claim: String },
 }
 
 /// Ends the record of a step before its file is written. If `claim` is given, the record of any other claim is left
@@ -46,7 +48,7 @@ pub(crate) fn fence(
         return Ok(Fenced::NoRecord);
     };
     if own.is_lost {
-        return Ok(Fenced::Lost { claim: own.claim });
+        return Ok(Fenced::LostBefore { claim: own.claim });
     }
     // The report is repeated, perhaps after a crash.
     if own.state() == Some(state) {
@@ -139,6 +141,7 @@ pub(crate) fn released(context: &Context, step: &StepId) {
 pub(crate) struct Fences {
     passed: Vec<StatusMove>,
     lost: HashMap<StepId, String>,
+    lost_before: HashMap<StepId, String>,
 }
 
 impl Fences {
@@ -163,6 +166,7 @@ impl Fences {
                 Fenced::NoRecord => {}
                 Fenced::Passed => fences.passed.push(it.clone()),
                 Fenced::Lost { claim } => drop(fences.lost.insert(step.clone(), claim)),
+                Fenced::LostBefore { claim } => drop(fences.lost_before.insert(step.clone(), claim)),
             }
         }
         Ok(fences)
@@ -174,7 +178,7 @@ impl Fences {
             Some(claim) => {
                 Caller { is_overtaken: true, claim: who.claim.or_else(|| Some(claim.clone())), ..who }
             }
-            None => who,
+            None => Caller { lost: self.lost_before.get(step).cloned(), ..who },
         }
     }
 
@@ -267,6 +271,11 @@ pub(crate) fn renewed(context: &Context, step: &StepId) {
     };
     // The record holds for a while; the next renewal tries again.
     renew().ok();
+}
+
+/// Whether another clone has taken over a claim of this clone.
+pub(crate) fn is_lost(context: &Context, step: &StepId, claim: &str) -> bool {
+    own_of(context, step).is_some_and(|it| it.is_lost && it.claim == claim)
 }
 
 fn own_of(context: &Context, step: &StepId) -> Option<Own> {
