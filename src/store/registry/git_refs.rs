@@ -1,7 +1,7 @@
 //! Records as refs of a git remote, changed by pushes with a lease.
 //!
 //! A value is a blob, or, where the host only allows branches, a commit without files whose message is the value. The
-//! object is stored in this clone before it is pushed, so the same push can be repeated.
+//! object is stored in this clone when the value is made, and again before each push, so the same push can be repeated.
 //!
 //! Records are fetched into `refs/planwatch/remote/`, which other commands of git neither fetch nor push. `ls-remote`
 //! with a pattern would make the server send all its refs; a fetch with a refspec does not.
@@ -53,6 +53,15 @@ impl GitRefs {
             Change::Delete { old, .. } => (Some(oid(old)?), None),
         };
         Ok(RefChange { name, old, new })
+    }
+
+    /// Stores the object of a value in this clone.
+    fn write(&self, body: &str) -> Result<Oid, RegistryError> {
+        let oid = match self.namespace {
+            Namespace::Own | Namespace::Tags => self.git.write_bytes(body.as_bytes()),
+            Namespace::Branches => self.git.write_empty_commit(body),
+        };
+        oid.map_err(|it| local(&it))
     }
 
     /// Pushes. The push is repeated if it collides with another one, if the result of a ref is missing, or if the
@@ -215,11 +224,7 @@ fn pause(nth: u64) {
 
 impl ClaimRegistry for GitRefs {
     fn value(&self, body: String, ttl: i64) -> Result<Value, RegistryError> {
-        let oid = match self.namespace {
-            Namespace::Own | Namespace::Tags => self.git.write_bytes(body.as_bytes()),
-            Namespace::Branches => self.git.write_empty_commit(&body),
-        };
-        let oid = oid.map_err(|it| local(&it))?;
+        let oid = self.write(&body)?;
         Ok(Value { revision: Revision(oid.to_string()), body, ttl })
     }
 
@@ -228,6 +233,13 @@ impl ClaimRegistry for GitRefs {
             return Ok(Vec::new());
         }
         let refs: Vec<_> = changes.iter().map(|it| self.ref_change(it)).collect::<Result<_, _>>()?;
+        // The value may be an old one that could not be sent. No ref of this clone names its object, so `git gc` may
+        // have removed it.
+        for change in changes {
+            if let Change::Create { new, .. } | Change::Replace { new, .. } = change {
+                self.write(&new.body)?;
+            }
+        }
         let results = self.push(&refs, together == Together::AllOrNone)?;
         changes.iter().zip(results).map(|(change, result)| self.answer(change, result)).collect()
     }
@@ -282,6 +294,27 @@ mod tests {
             client.change_one(Change::Create { name, new: new.clone() }).unwrap();
             let listed = client.list().unwrap();
             assert_eq!((&listed[0].revision, &listed[0].body), (&new.revision, &None), "{namespace:?}");
+        }
+    }
+
+    #[test]
+    fn a_value_is_sent_although_the_clone_was_pruned_meanwhile() {
+        for namespace in Namespace::ALL {
+            let top = tempfile::tempdir().unwrap();
+            git(top.path(), &["init", "-q", "--bare", "hub"]);
+            let client = client(top.path(), "a", namespace);
+            let name = Name::read("claims/plans/p/1").unwrap();
+            let prune = || git(&top.path().join("a"), &["prune", "--expire=now"]);
+            let first = client.value("one".to_owned(), 600).unwrap();
+            prune();
+            let made = client.change_one(Change::Create { name: name.clone(), new: first.clone() });
+            assert_eq!(made, Ok(Answer::Done), "{namespace:?}");
+            let new = client.value("two".to_owned(), 600).unwrap();
+            prune();
+            let old = first.revision;
+            let made = client.change_one(Change::Replace { name, old, new, is_take_over: false });
+            assert_eq!(made, Ok(Answer::Done), "{namespace:?}");
+            assert_eq!(client.list().unwrap()[0].body.as_deref(), Some("two"), "{namespace:?}");
         }
     }
 
