@@ -32,7 +32,20 @@ pub(crate) fn take_back(
         once_saved(context, || release(context, step, claim))?;
     }
     leases::forget(context, step);
+    // The log of ended claims must no longer say that the step is closed. The files are read again because a killed
+    // process may have restored the file before.
+    if load(context, step)?.is_some_and(|it| !it.is_closed()) {
+        leases::reopened(context, step);
+    }
     Ok(())
+}
+
+fn load(context: &Context, id: &StepId) -> Result<Option<Step>, Error> {
+    match LoadQuery::step(id).load(context) {
+        Ok(loaded) => Ok(loaded.plans.step(id).cloned()),
+        Err(Error::NotFound { .. }) => Ok(None),
+        Err(error) => Err(error),
+    }
 }
 
 /// Restores the file if it is unchanged since this clone wrote it.
@@ -46,12 +59,7 @@ fn restore(context: &Context, file: &FileBefore) -> Result<bool, Error> {
 }
 
 fn release(context: &Context, id: &StepId, claim: &str) -> Result<(), Error> {
-    let step = match LoadQuery::step(id).load(context) {
-        Ok(loaded) => loaded.plans.step(id).cloned(),
-        Err(Error::NotFound { .. }) => None,
-        Err(error) => return Err(error),
-    };
-    let Some(step) = step.filter(|it| is_of(it, claim)) else { return Ok(()) };
+    let Some(step) = load(context, id)?.filter(|it| is_of(it, claim)) else { return Ok(()) };
     let mut writing = Transaction::begin(context, "claim", Mode::Write)?;
     step_file::update(context, &mut writing, &NamedStep::of(&step), &|now| {
         let step = now.step;

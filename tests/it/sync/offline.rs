@@ -51,6 +51,26 @@ fn an_offline_end_that_loses_is_taken_back_or_leaves_a_late_note() {
 }
 
 #[test]
+fn a_step_whose_offline_end_was_taken_back_can_be_claimed_again() {
+    for is_edited in [false, true] {
+        let team = Team::new();
+        let (a, b) = (team.clone_of("a"), team.clone_of("b"));
+        b.git("worktree add -q -b other ../w");
+        b.run("claim p:1 --offline").ok_code();
+        a.claim("p:1");
+        b.run("done p:1").ok_code();
+        if is_edited {
+            b.write("plans/p/step-1.md", &(b.step(1) + "\nMore words.\n"));
+        }
+        assert!(b.run("sync").stdout.contains("lost"));
+        a.run("release p:1").ok();
+        assert_eq!(team.clone_of("w").claim("p:1").0, "p:1");
+        team.clone_of("w").run("release p:1").ok();
+        assert_eq!(b.claim("p:1").0, "p:1");
+    }
+}
+
+#[test]
 fn offline_work_without_a_rival_is_confirmed() {
     let team = Team::new();
     let (a, b) = (team.clone_of("a"), team.clone_of("b"));
