@@ -10,7 +10,7 @@ use std::path::Path;
 use super::claiming::is_due;
 use super::settling::holder;
 use super::state::{FileBefore, Own, SyncState, Wanted};
-use super::{Pushed, Sync};
+use super::{Pushed, Sync, local};
 use crate::api::context::{Context, Notice};
 use crate::api::error::Error;
 use crate::disk::Process;
@@ -47,6 +47,10 @@ pub(crate) fn fence(
     let Some(own) = own_of(context, step).filter(|it| claim.is_none_or(|id| it.claim == id)) else {
         return Ok(Fenced::NoRecord);
     };
+    // Another working tree has the lost claim; its file is not this one.
+    if own.is_lost && own.is_taken_back && !local::is_here(context, step, &own.claim)? {
+        return Ok(Fenced::NoRecord);
+    }
     if own.is_lost {
         return Ok(Fenced::LostBefore { claim: own.claim });
     }
@@ -62,7 +66,8 @@ pub(crate) fn fence(
     let writer = Process::find(context.plans.disk(), std::process::id());
     let claim = own.claim.clone();
     let Some(own) = sync.in_state(sync.with_own_value(own)?, state)? else { return Ok(Fenced::NoRecord) };
-    let own = Own { writer, file: own.file.clone().filter(|it| is_untouched(context, it)), ..own };
+    let file = own.file.clone().filter(|it| is_untouched(context, it));
+    let own = Own { writer, file, is_taken_back: false, ..own };
     if own.is_offline {
         sync.state.put(&own)?;
         unsettled(context, step, "the step was claimed with --offline");

@@ -32,8 +32,12 @@ pub(crate) fn take_back(
         once_saved(context, || release(context, step, claim))?;
     }
     leases::forget(context, step);
-    // The log of ended claims must no longer say that the step is closed. The files are read again because a killed
-    // process may have restored the file before.
+    reopen(context, step)
+}
+
+/// Makes the log of ended claims no longer say that a step is closed, if it is open in the files here. The files are
+/// read because a killed process may have restored the step's file before.
+pub(super) fn reopen(context: &Context, step: &StepId) -> Result<(), Error> {
     if load(context, step)?.is_some_and(|it| !it.is_closed()) {
         leases::reopened(context, step);
     }
@@ -79,6 +83,18 @@ fn release(context: &Context, id: &StepId, claim: &str) -> Result<(), Error> {
         Ok(update)
     })?;
     Ok(())
+}
+
+/// Whether this working tree's file of a step contains a claim or its result.
+pub(super) fn is_here(context: &Context, step: &StepId, claim: &str) -> Result<bool, Error> {
+    Ok(load(context, step)?.is_some_and(|it| shows(&it, claim)))
+}
+
+/// Whether a step's file contains a claim or its result, as [`take_back`] finds them.
+pub(super) fn shows(step: &Step, claim: &str) -> bool {
+    // Work that was started without a claim after the result was taken back is not the result.
+    let is_begun = step.claim.is_none() && step.status.is(StepStatus::InProgress);
+    is_of(step, claim) && !is_begun
 }
 
 /// Whether this claim set the step's present status.

@@ -135,7 +135,7 @@ impl Sync<'_> {
         Ok(closed)
     }
 
-    fn step(&self, id: &StepId, path: &str, bytes: Vec<u8>) -> Step {
+    pub(super) fn step(&self, id: &StepId, path: &str, bytes: Vec<u8>) -> Step {
         let content = Content::new(bytes, self.context.now);
         read::read_step_alone(id, path, content, &self.context.config.words)
     }

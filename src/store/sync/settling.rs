@@ -7,7 +7,7 @@ use super::state::{Own, SyncState, Wanted};
 use super::{Pushed, Sync, local, record_ttl};
 use crate::api::context::Context;
 use crate::api::error::Error;
-use crate::disk::ProcessState;
+use crate::disk::{self, DiskError, ProcessState};
 use crate::plan::id::StepId;
 use crate::plan::model::Step;
 use crate::store::leases::{self, Leases};
@@ -57,6 +57,9 @@ impl Sync<'_> {
             return Ok(None);
         }
         let step = self.load(id)?;
+        if own.is_lost && own.is_taken_back {
+            return self.take_back_later(&own, id, step.as_ref(), seen);
+        }
         let here = self.here(step.as_ref(), &own);
         if own.is_lost {
             if here == Here::Unknown || step.as_ref().is_none_or(|it| !has_claim(it, &own.claim)) {
@@ -87,6 +90,9 @@ impl Sync<'_> {
             _ => return Ok(None),
         };
         let Some(own) = own else { return Ok(None) };
+        // If the push shows that the claim is lost, this is stored before a file is changed: after a crash, or in another
+        // working tree that has the claim, the next call takes it back.
+        let own = Own { is_taken_back: true, ..own };
         let claim = own.clone();
         let why = match self.push(own, &[])? {
             Pushed::Done => return Ok(Some(Settled { step: id.to_string(), what, why: None })),
@@ -96,9 +102,53 @@ impl Sync<'_> {
             }
             Pushed::Lost(record) => holder(record.as_deref()),
         };
-        local::take_back(self.context, id, &claim.claim, claim.file.as_ref())?;
-        self.state.remove(&claim.name)?;
+        self.take_back(&claim, id, step.as_ref())?;
         Ok(Some(Settled { step: id.to_string(), what: "lost", why: Some(why) }))
+    }
+
+    /// Undoes a lost claim in this working tree. Its record stays while the file of another working tree shows the
+    /// claim or its result, because only a command in that tree changes its files.
+    fn take_back(&self, own: &Own, id: &StepId, step: Option<&Step>) -> Result<(), Error> {
+        local::take_back(self.context, id, &own.claim, own.file.as_ref())?;
+        match self.is_in_a_tree(own, id, step) {
+            true => Ok(()),
+            false => self.state.remove(&own.name),
+        }
+    }
+
+    /// Like [`Self::take_back`], for a claim that was lost earlier.
+    fn take_back_later(
+        &self,
+        own: &Own,
+        id: &StepId,
+        step: Option<&Step>,
+        seen: &Seen,
+    ) -> Result<Option<Settled>, Error> {
+        if step.is_some_and(|it| local::shows(it, &own.claim)) {
+            self.take_back(own, id, step)?;
+            let why = seen.records.get(&own.name).map(|it| holder(it.record.as_ref()));
+            return Ok(Some(Settled { step: id.to_string(), what: "lost", why }));
+        }
+        local::reopen(self.context, id)?;
+        if !self.is_in_a_tree(own, id, step) {
+            self.state.remove(&own.name)?;
+        }
+        Ok(None)
+    }
+
+    /// Whether the step's file in a working tree of this clone shows a claim or its result. If the working trees or the
+    /// file's path are not known, the answer is no, so that no record stays forever.
+    fn is_in_a_tree(&self, own: &Own, id: &StepId, step: Option<&Step>) -> bool {
+        let path = own.file.as_ref().map(|it| &it.path).or(step.map(|it| &it.path));
+        let (plans, worktree) = (&self.context.plans, &self.state.worktree);
+        let Some((path, trees)) = path.zip(plans.worktrees(worktree)) else { return false };
+        trees.iter().any(|root| {
+            let file = root.join(self.state.dir()).join(path);
+            match disk::read_file(plans.disk(), &file) {
+                Ok(bytes) => local::shows(&self.step(id, path, bytes), &own.claim),
+                Err(error) => !matches!(error, DiskError::NotFound { .. }),
+            }
+        })
     }
 
     /// The claims in this working tree that have a lease on this machine, but no record of this clone.

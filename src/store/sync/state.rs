@@ -50,6 +50,9 @@ pub(crate) struct Own {
     /// Another clone has taken the step over. This record is kept while the step's file contains the claim.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) is_lost: bool,
+    /// If it is lost, the claim and its result are undone in the files of the working trees that have them.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) is_taken_back: bool,
     /// The step's file before the claim, to restore it if the claim is lost.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) file: Option<FileBefore>,
@@ -91,6 +94,7 @@ impl Own {
             writer: None,
             is_offline: false,
             is_lost: false,
+            is_taken_back: false,
             file: None,
         }
     }
@@ -145,6 +149,7 @@ impl Own {
             confirmed: Some(now),
             was: None,
             is_offline: false,
+            is_taken_back: false,
             held: Some(held?),
             ..self
         };

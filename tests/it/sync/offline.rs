@@ -71,6 +71,66 @@ fn a_step_whose_offline_end_was_taken_back_can_be_claimed_again() {
 }
 
 #[test]
+fn an_offline_claim_that_another_tree_finds_lost_is_taken_back_in_its_own_tree() {
+    for (is_done, is_edited) in [(false, false), (true, false), (true, true)] {
+        let team = Team::new();
+        let (a, b) = (team.clone_of("a"), team.clone_of("b"));
+        b.git("worktree add -q -b other ../w");
+        let w = team.clone_of("w");
+        let before = w.step(1);
+        w.run("claim p:1 --offline").ok_code();
+        if is_edited {
+            // The file is no longer the one that the claim wrote, so it cannot be restored as it was.
+            w.write("plans/p/step-1.md", &(w.step(1) + "\nMore words.\n"));
+        }
+        a.claim("p:1");
+        if is_done {
+            w.run("done p:1").ok_code();
+        }
+        let made = w.step(1);
+        for _ in 0..2 {
+            b.run("sync").ok_code();
+            assert_eq!((b.step(1), w.step(1)), (before.clone(), made.clone()));
+            assert!(b.run("sync status").stdout.contains("taken over"));
+        }
+        assert_eq!(b.run("list p").stderr, "", "nothing waits for the remote");
+        assert!(w.run("sync").ok().contains("lost"));
+        match is_edited {
+            true => assert!(w.step(1).contains("status: pending") && w.step(1).contains("late result")),
+            false => assert_eq!(w.step(1), before),
+        }
+        assert_eq!(team.records(), ["p/1 claimed ann"]);
+        for clone in [&b, &w] {
+            assert_eq!(clone.run("sync").ok().matches("lost").count(), 0);
+            assert_eq!(clone.run("sync status").stdout.matches("taken over").count(), 0);
+        }
+        a.run("release p:1").ok();
+        assert_eq!(b.claim("p:1").0, "p:1");
+    }
+}
+
+#[test]
+fn a_lost_claim_of_a_tree_that_is_removed_leaves_nothing_behind() {
+    let team = Team::new();
+    let (a, b) = (team.clone_of("a"), team.clone_of("b"));
+    b.git("worktree add -q -b other ../w");
+    team.clone_of("w").run("claim p:1 --offline").ok_code();
+    a.claim("p:1");
+    team.clone_of("w").run("done p:1").ok_code();
+    assert!(b.run("sync").ok().contains("lost"));
+    // Until then, the lost claim is not the one of this tree.
+    a.run("release p:1").ok();
+    b.run("sync").ok_code();
+    b.run("start p:1 --force").ok_code();
+    assert!(b.run("sync").code == 0 && b.step(1).contains("in_progress"));
+    b.run("done p:1").ok();
+    b.git("worktree remove --force ../w");
+    b.run("sync").ok();
+    assert!(!b.run("sync status").stdout.contains("taken over"), "{:?}", b.run("sync status"));
+    assert!(b.step(1).contains("completed"));
+}
+
+#[test]
 fn offline_work_without_a_rival_is_confirmed() {
     let team = Team::new();
     let (a, b) = (team.clone_of("a"), team.clone_of("b"));
