@@ -55,6 +55,7 @@ mod reach;
 mod reading;
 mod readme;
 mod run;
+mod run_lost;
 mod run_story;
 mod run_trees;
 mod schemas;

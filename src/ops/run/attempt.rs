@@ -13,6 +13,7 @@ use crate::ops::run::outcome::{self, ClaimState, ExitKind, Outcome, Verdict, Ver
 use crate::ops::run::settle::{self, Facts};
 use crate::ops::run::trees::{self, Gathered, Merged, Tree, Trees};
 use crate::ops::run::{Ended, EndedStep, Event, Job, RunRequest, Surface, WorkerEvent, Workers, environment};
+use crate::plan::id::StepId;
 use crate::plan::model::Step;
 use crate::plan::words::StepStatus;
 use crate::store::sync::ending::{self, Fenced};
@@ -45,6 +46,13 @@ pub(super) struct Made {
     pub(super) step: Option<Step>,
     pub(super) ended_step: EndedStep,
     pub(super) cost: Option<f64>,
+}
+
+impl Made {
+    /// The step's id, which the attempt may have changed.
+    pub(super) fn id<'a>(&'a self, begun: &'a Begun) -> &'a StepId {
+        self.step.as_ref().map_or(&begun.step.id, |it| &it.id)
+    }
 }
 
 impl Attempt<'_> {
@@ -151,6 +159,9 @@ impl Attempt<'_> {
             let context = self.surface.context()?;
             let (found, seen) = settle::look(&context, self.begun)?;
             let mut verdict = outcome::decide(found, how, verified.as_ref());
+            if verdict == Verdict::Lost && !settle::end_lost(&context, self.begun)? {
+                continue;
+            }
             let Some(seen) = seen else { return Ok(self.made(&context, verdict, None, &facts)) };
             if found == ClaimState::Completed
                 && (verdict == Verdict::Verify || self.is_changed(&self.inside()?, &seen, trusted))
@@ -189,7 +200,7 @@ impl Attempt<'_> {
     /// Ends the claim for other machines. If one of them has taken over the step, returns [`Verdict::Overtaken`].
     fn fenced(&self, context: &Context, seen: &Step, verdict: Verdict) -> Result<Verdict, Error> {
         let Some(state) = settle::state_after(context, seen, &verdict) else { return Ok(verdict) };
-        match ending::fence(context, &self.begun.step.id, Some(&self.begun.claim), state)? {
+        match ending::fence(context, &seen.id, Some(&self.begun.claim), state)? {
             Fenced::Lost { .. } | Fenced::LostBefore { .. } => Ok(Verdict::Overtaken),
             Fenced::NoRecord | Fenced::Passed => Ok(verdict),
         }
@@ -202,7 +213,7 @@ impl Attempt<'_> {
         verdict: &Verdict,
         written: Result<Option<Step>, Error>,
     ) -> Result<Option<Step>, Error> {
-        let id = &self.begun.step.id;
+        let id = &seen.id;
         match (&written, settle::state_after(context, seen, verdict)) {
             (Err(_), Some(_)) => ending::put_back(context, id),
             (Ok(Some(_)), Some(_)) => ending::written(context, id, None),
@@ -324,7 +335,7 @@ impl Attempt<'_> {
         };
         let at = begun.step.claim.as_ref().and_then(|it| it.at);
         let ended_step = EndedStep {
-            step: begun.step.id.to_string(),
+            step: step.as_ref().map_or(&begun.step.id, |it| &it.id).to_string(),
             title: begun.step.title.clone(),
             outcome,
             status,

@@ -308,7 +308,7 @@ impl Driver<'_> {
 
     /// Records the cost and result of an attempt, reports it, and halts the run if its result requires it.
     fn take(&self, state: &mut Progress, begun: &Begun, made: &Made, tree: Option<&Tree>) {
-        let id = &begun.step.id;
+        let id = made.id(begun);
         if let Some(cost) = made.cost {
             state.cost = Some(state.cost.unwrap_or(0.0) + cost);
         }
@@ -354,7 +354,7 @@ impl Driver<'_> {
         made: &Made,
         tree: Option<&Tree>,
     ) -> Option<(End, String)> {
-        let id = &begun.step.id;
+        let id = made.id(begun);
         let halted = |why: String| Some((End::Halted, why));
         let is_failed = made.step.as_ref().is_some_and(|it| it.status.is(StepStatus::Failed));
         let outcome = match &made.verdict {

@@ -12,7 +12,7 @@ use crate::plan::model::{Plan, Step};
 use crate::plan::records::NoteType;
 use crate::plan::words::StepStatus;
 use crate::store::decision::Decision;
-use crate::store::leases::{Leases, Record};
+use crate::store::leases::{self, Leases, Record};
 use crate::store::load::{DecisionFiles, LoadQuery};
 use crate::store::registry::record::State;
 use crate::store::resolve::NamedStep;
@@ -37,19 +37,43 @@ pub(crate) struct Facts {
 
 /// Reads the state of a claim from the step's file. Waits for a save in progress.
 pub(crate) fn look(context: &Context, begun: &Begun) -> Result<(ClaimState, Option<Step>), Error> {
+    once_saved(context, || look_now(context, begun))
+}
+
+fn look_now(context: &Context, begun: &Begun) -> Result<(ClaimState, Option<Step>), Error> {
+    // If the step got another number meanwhile, the claim's record is under that number.
+    let moved = Leases::of(context).find(&begun.claim).and_then(|it| read_step_id(&it.step));
+    let moved = moved.filter(|it| *it != begun.step.id);
+    let id = moved.as_ref().unwrap_or(&begun.step.id);
+    let plans = match LoadQuery::step(id).settled(DecisionFiles::Plan(&id.plan)).load(context) {
+        Ok(loaded) => Some(Leases::of(context).annotate(loaded.plans)),
+        Err(Error::NotFound { .. }) => None,
+        Err(error) => return Err(error),
+    };
+    let is_it = |it: &&Step| match moved {
+        Some(_) => it.claim.as_ref().is_some_and(|it| it.id == begun.claim),
+        None => it.path == begun.step.path,
+    };
+    let step = plans.as_ref().and_then(|it| it.step(id)).filter(is_it);
+    if step.is_none_or(|it| !it.has_file()) {
+        context.plans.saves(context).refuse_vanished(Path::new(&begun.step.path))?;
+    }
+    let state = step.map_or(ClaimState::Lost, |it| found(context, it, &begun.claim));
+    Ok((state, step.cloned()))
+}
+
+/// Ends the record of a lost claim. Otherwise it would count as work of this run as long as the run lives, and the run would
+/// wait for it. Returns false if the claim is not lost any more.
+///
+/// Under the lock, a step cannot be between its old number and its new one.
+pub(crate) fn end_lost(context: &Context, begun: &Begun) -> Result<bool, Error> {
     once_saved(context, || {
-        let id = &begun.step.id;
-        let plans = match LoadQuery::step(id).settled(DecisionFiles::Plan(&id.plan)).load(context) {
-            Ok(loaded) => Some(Leases::of(context).annotate(loaded.plans)),
-            Err(Error::NotFound { .. }) => None,
-            Err(error) => return Err(error),
-        };
-        let step = plans.as_ref().and_then(|it| it.step(id)).filter(|it| it.path == begun.step.path);
-        if step.is_none_or(|it| !it.has_file()) {
-            context.plans.saves(context).refuse_vanished(Path::new(&begun.step.path))?;
+        let _writing = Transaction::begin(context, "run", Mode::Write)?;
+        let is_lost = look_now(context, begun)?.0 == ClaimState::Lost;
+        if is_lost {
+            leases::end_unclaimed(context, &begun.claim);
         }
-        let state = step.map_or(ClaimState::Lost, |it| found(context, it, &begun.claim));
-        Ok((state, step.cloned()))
+        Ok(is_lost)
     })
 }
 

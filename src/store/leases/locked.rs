@@ -11,7 +11,7 @@ use std::sync::{Mutex, PoisonError};
 use crate::api::context::{Context, Notice};
 use crate::api::error::Error;
 use crate::disk::{LockedRecords, Process};
-use crate::plan::id::StepId;
+use crate::plan::id::{StepId, read_step_id};
 use crate::plan::model::Step;
 use crate::plan::plans::Plans;
 use crate::plan::time::Time;
@@ -251,6 +251,14 @@ impl<'a> Locked<'a> {
         }
     }
 
+    fn end_claim(&self, step: &StepId, claim: &str) {
+        let _alone = self.closing.lock().unwrap_or_else(PoisonError::into_inner);
+        let key = self.leases.key(step);
+        if let Some(record) = self.get(&key).filter(|it| it.claim == claim) {
+            self.end(&LocatedRecord::own(key, record), Ended::Open);
+        }
+    }
+
     /// Logs an ended claim. A line for a closed step prevents workers on other branches from repeating the step.
     pub(super) fn close(&self, key: &str, record: &Record, ended: Ended) {
         let closed = Closed {
@@ -390,6 +398,13 @@ pub(super) fn if_recorded(
 /// Ends the claim of a step that was removed, or is released although its file has no claim.
 pub(crate) fn forget(context: &Context, step: &StepId) {
     if_recorded(context, |it| it.has_any(&it.key(step)), |it| it.forget(step));
+}
+
+/// Ends a claim of this process that the step's file does not have. The records of other claims stay.
+pub(crate) fn end_unclaimed(context: &Context, claim: &str) {
+    let Some(record) = Leases::of(context).find(claim) else { return };
+    let Some(step) = read_step_id(&record.step) else { return };
+    if_recorded(context, |it| it.has_any(&it.key(&step)), |it| it.end_claim(&step, claim));
 }
 
 /// Records that an undo reopened a step.
