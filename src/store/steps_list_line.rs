@@ -137,13 +137,23 @@ pub(crate) fn replaced(
         edits.iter().any(|it| matches!(it, LineEdit::New { number: new, .. } if **new == *number))
     };
     let is_last = |it: &&LineEdit<'_>| matches!(it, LineEdit::Out { number, .. } if !is_taken_again(number));
+    let before = |number: &'_ StepNumber| {
+        let moved = edits.iter().find_map(|it| match it {
+            LineEdit::Moved { from, to } if *to == number => Some((*from).clone()),
+            _ => None,
+        });
+        moved.unwrap_or_else(|| number.clone())
+    };
     // A list shows its style as long as it has a line, so lines are removed last.
     let (last, first): (Vec<_>, Vec<_>) = edits.iter().partition(is_last);
     let edited = edited(context, plan, |bytes| {
         for edit in edits {
-            if let LineEdit::Out { number, .. } | LineEdit::Anew { number, .. } = edit {
-                removed.push_str(&steps_list::without_line(id, bytes, number).1);
-            }
+            let number = match edit {
+                LineEdit::Out { number, .. } => (*number).clone(),
+                LineEdit::Anew { number, .. } => before(number),
+                LineEdit::Moved { .. } | LineEdit::New { .. } => continue,
+            };
+            removed.push_str(&steps_list::without_line(id, bytes, &number).1);
         }
         first.into_iter().chain(last).fold(bytes.to_vec(), |file, edit| match edit {
             LineEdit::Out { number, heirs } if is_taken_again(number) => {

@@ -115,3 +115,17 @@ fn a_listed_step_without_a_file_gets_one_with_its_status() {
     assert!(machine.text("/plans/a/step-2.md").unwrap().contains("status: blocked\n"));
     assert_eq!(machine.text("/plans/a/step-1.md"), None);
 }
+
+#[test]
+fn text_below_the_line_of_a_step_that_is_moved_and_renamed_is_archived() {
+    let machine = Machine::with(&[
+        ("/plans/a/plan.md", "# A\n\n## Steps\n- step-1: A\n- step-2: B\n  more text\n- step-3: C\n"),
+        ("/plans/a/step-1.md", "# A\n"),
+        ("/plans/a/step-2.md", "# B\n"),
+        ("/plans/a/step-3.md", "# C\n"),
+    ]);
+    listed(&machine, "- step-2: B2\n- step-1: A\n- step-3: C\n", false).unwrap();
+    let tree = machine.tree();
+    let lines = tree.keys().find(|it| it.ends_with("/steps-lines.md")).expect("it is archived");
+    assert!(machine.text(lines).unwrap().contains("more text"));
+}

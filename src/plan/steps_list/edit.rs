@@ -78,8 +78,10 @@ pub(super) fn placed(body: &str, lines: &[Listed], before: Option<usize>, text: 
     let own = block(body, &lines[neighbour]);
     let eol = eol_of(body, own.end);
     let gap = if is_loose(body, lines, neighbour) { eol } else { "" };
+    // Blanks at the end of a line stay there.
+    let end = body.len() - body[own.end..].trim_start_matches([' ', '\t']).len();
     match before {
-        Some(_) => (own.end..own.end, format!("{eol}{gap}{text}")),
+        Some(_) => (end..end, format!("{eol}{gap}{text}")),
         None => (own.start..own.start, format!("{text}{eol}{gap}")),
     }
 }

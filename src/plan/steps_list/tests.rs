@@ -266,6 +266,13 @@ fn lines_of_other_plans_follow_too() {
 }
 
 #[test]
+fn blanks_at_the_end_of_a_line_stay_in_it() {
+    let list = "- step-1: A  \n- step-3: C\t\n";
+    check_insert(list, ("2", "B"), &[], "- step-1: A  \n- step-2: B\n- step-3: C\t\n");
+    check_insert(list, ("4", "D"), &[], "- step-1: A  \n- step-3: C\t\n- step-4: D\n");
+}
+
+#[test]
 fn wrapped_dependencies_keep_their_lines() {
     let file = "## Steps\n- step-1: A\n- step-2: B\n- step-3: C (depends: step-1,\n  step-2)\n  and more\n";
     let moved = with_moved(&plan(), file.as_bytes(), &number("2"), &number("2.5"));
