@@ -135,7 +135,7 @@ fn a_claim_that_was_lost_counts_only_while_the_file_has_it() {
     refused(&a.run(&format!("done p:1 --claim {claim} -m late")), "claim-lost");
     b.run("release p:1").ok();
     a.run("sync").ok_code();
-    // The file has the claim, although nobody else has the step now.
+    // The file still has the lost claim. No other clone has claimed the step now.
     refused(&a.run(&format!("claim --renew {claim} --dry-run")), "claim-lost");
     refused(&a.run(&format!("claim --renew {claim}")), "claim-lost");
     refused(&a.run("done p:1"), "claim-lost");

@@ -1,7 +1,7 @@
 //! Editors that save a file under its old name while a batch renames it, and so create a second one.
 //!
-//! At whatever moment they save, a failed batch leaves nothing under a new name, and each text is in a file or is
-//! preserved and reported.
+//! They save at every moment of the batch. A failed batch leaves no file under a new name, and each saved text is in a
+//! file, or is preserved and reported.
 
 use super::exhaustive::open;
 use super::sample::{sample_beside_saves, sample_saves};

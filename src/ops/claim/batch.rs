@@ -2,7 +2,7 @@
 //!
 //! A command that wants the most urgent step of all plans delegates the claim to the daemon, if one runs. The daemon makes
 //! simultaneous claims together: it reads the plans once and takes the locks once. Its reply contains a claimed step or
-//! nothing. A command that gets no step, for whatever reason, makes the claim itself and so finds the reason.
+//! nothing. A command that gets no step tries to claim one itself, and reports why it gets none.
 //!
 //! # Lost replies
 //! The caller chooses the claim's id and a deadline. The daemon checks the deadline under the lock. A caller that takes the
