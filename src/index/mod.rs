@@ -46,7 +46,7 @@ pub use row::{Change, Head, Key, Packed, stamps};
 pub use schema::VERSION;
 pub use search::{Document, Kind, MATCH_END, MATCH_START, Match, Query, Scope, Texts, Unsearched, snippets};
 pub use snapshot::{Snapshot, SummaryData};
-pub use sql::{Table, sql};
+pub use sql::{SQL_LIMIT, Table, sql};
 
 use file::IndexFile;
 use schema::Content;

@@ -25,11 +25,15 @@ pub struct Table {
     pub rows: Vec<Vec<Value>>,
 }
 
-/// How many steps of SQLite's virtual machine are between two looks at the clock.
+/// How long a statement of a user may run. A query over HTTP goes on after its client is gone, so it must end by itself.
+pub const SQL_LIMIT: Duration = Duration::from_secs(60);
+
+/// How many steps of SQLite's virtual machine are run before the clock is read again.
 const STEPS: i32 = 100_000;
 
-/// Runs one read-only statement, for at most `limit` once the views are created, over plans (with the problems between them), the files that they were read from (by path),
-/// and `knowledge`, which is called only if the statement can read one of its views.
+/// Runs one read-only statement over plans (with the problems between them), the files that they were read from (by path),
+/// and `knowledge`, which is called only if the statement can read one of its views. Once the views are created, the
+/// statement is ended after `limit`.
 pub fn sql<'a>(
     query: &str,
     limit: Duration,

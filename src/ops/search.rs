@@ -6,7 +6,6 @@ pub mod people;
 mod records;
 
 use std::collections::HashSet;
-use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 
@@ -76,9 +75,6 @@ fn kind(word: &str) -> Result<Kind, Error> {
     })
 }
 
-/// A query of HTTP goes on after its client is gone, so it ends by itself.
-const SQL_LIMIT: Duration = Duration::from_secs(60);
-
 /// Runs a read-only SQL query on the documented views of the index.
 pub fn sql(context: &Context, query: &str) -> Result<Table, Error> {
     let found = Refresh::new(Wanted::PlansAndFiles, IndexCheck::Attested).run(context);
@@ -89,7 +85,7 @@ pub fn sql(context: &Context, query: &str) -> Result<Table, Error> {
         insights: knowledge::insights(context),
         scripts: knowledge::scripts(context),
     };
-    Ok(index::sql(query, SQL_LIMIT, files, plans.iter(), known)?)
+    Ok(index::sql(query, index::SQL_LIMIT, files, plans.iter(), known)?)
 }
 
 /// Each row as an object. If several columns have the same name, the later ones get a number after it.

@@ -22,7 +22,7 @@ const MAX_BLOCKS: usize = 200;
 /// How deep calls in parentheses may be nested. The parser needs more stack for each.
 const MAX_CALLS: usize = 30;
 
-/// How deep loops may be nested. The time grows with the power of their number.
+/// How deep loops may be nested. The number of rounds is the product of the lengths of their lists.
 const MAX_LOOPS: usize = 3;
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -13,7 +13,7 @@ use std::time::{Duration, SystemTime};
 pub(crate) const NOW: &str = "2026-11-21T12:00:00Z";
 
 /// [`NOW`] as the modification time of files that a command has written.
-const NOW_SECONDS: u64 = 1_795_262_400;
+pub(crate) const NOW_SECONDS: u64 = 1_795_262_400;
 
 /// The modification time of a fixture's files, a day before [`NOW`].
 const BEFORE_SECONDS: u64 = NOW_SECONDS - 24 * 60 * 60;

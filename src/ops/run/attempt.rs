@@ -49,10 +49,14 @@ pub(super) struct Made {
 }
 
 impl Made {
-    /// The step's id, which the attempt may have changed.
     pub(super) fn id<'a>(&'a self, begun: &'a Begun) -> &'a StepId {
-        self.step.as_ref().map_or(&begun.step.id, |it| &it.id)
+        id_now(self.step.as_ref(), begun)
     }
+}
+
+/// The step's id, which the attempt may have changed.
+fn id_now<'a>(step: Option<&'a Step>, begun: &'a Begun) -> &'a StepId {
+    step.map_or(&begun.step.id, |it| &it.id)
 }
 
 impl Attempt<'_> {
@@ -335,7 +339,7 @@ impl Attempt<'_> {
         };
         let at = begun.step.claim.as_ref().and_then(|it| it.at);
         let ended_step = EndedStep {
-            step: step.as_ref().map_or(&begun.step.id, |it| &it.id).to_string(),
+            step: id_now(step.as_ref(), begun).to_string(),
             title: begun.step.title.clone(),
             outcome,
             status,

@@ -144,9 +144,7 @@ impl Leases<'_> {
             }
         })
     }
-}
 
-impl Leases<'_> {
     /// Whether a step is open again where it was closed, as after `git reset --hard`. `git pull --autostash` has that effect
     /// for some seconds, so the file must have been like this for a minute.
     pub(super) fn is_dropped(&self, closed: &Place, step: &Step) -> bool {

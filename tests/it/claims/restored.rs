@@ -4,9 +4,7 @@ use std::fs::File;
 use std::time::{Duration, UNIX_EPOCH};
 
 use super::{HERE, LATER, OTHER, Repository, at, step_and_id};
-
-/// 2026-11-21T12:00:00Z, the time of the commands.
-const NOW: u64 = 1_795_262_400;
+use crate::support::NOW_SECONDS;
 
 #[test]
 fn a_restored_claim_is_void_while_another_one_is_in_force() {
@@ -48,9 +46,9 @@ fn work_that_is_no_longer_in_its_tree_and_branch_holds_the_step_for_a_minute() {
         File::options().write(true).open(repository.place.file("plans/p/step-1.md")).expect("it is there");
     let is_at =
         |seconds: u64| file.set_modified(UNIX_EPOCH + Duration::from_secs(seconds)).expect("it is set");
-    is_at(NOW - 10);
+    is_at(NOW_SECONDS - 10);
     repository.claims_nothing(HERE);
-    is_at(NOW - 60);
+    is_at(NOW_SECONDS - 60);
     repository.claims_nothing(OTHER);
     assert_eq!(repository.claims(HERE).0, "p:1");
 }

@@ -1,7 +1,6 @@
 //! The topics of `help TOPIC`.
 
 use std::fmt::Write;
-use std::time::Duration;
 
 use planwatch::index;
 
@@ -196,7 +195,7 @@ fn sql() -> String {
                  WHERE v.type = 'view' GROUP BY v.name ORDER BY v.rootpage, v.name";
     let rows = index::sql(
         query,
-        Duration::from_secs(60),
+        index::SQL_LIMIT,
         std::iter::empty(),
         std::iter::empty(),
         index::Knowledge::default,
