@@ -11,7 +11,7 @@ use std::path::Path;
 use super::error::DiskError;
 use super::file_system::FileKind;
 use super::names::Content;
-use super::own_writes::LastWrites;
+use super::own_writes::{Last, LastWrites};
 use super::plans_dir::{PlansDir, Snapshot};
 use super::write_lock::{Lengths, Locked};
 
@@ -109,7 +109,11 @@ impl Saves<'_> {
     ///
     /// A file that neither the undo log nor the index knows counts as missing.
     pub fn refuse_vanished(&self, relative: &Path) -> Result<(), DiskError> {
-        let is_known = || self.last(relative).is_some() || self.length(relative).is_some_and(|it| it > 0);
+        let is_known = || match self.last(relative) {
+            Some(Last::RenamedAway) => false,
+            Some(Last::Written(..) | Last::RenamedFrom(_)) => true,
+            None => self.length(relative).is_some_and(|it| it > 0),
+        };
         match relative.parent().is_some_and(|it| self.plans.is_young_dir(it)) && is_known() {
             true => Err(DiskError::Vanished { path: self.plans.root.join(relative) }),
             false => Ok(()),
@@ -128,9 +132,13 @@ impl Saves<'_> {
             Known { .. } => {}
         }
         match self.last(&found.real) {
-            Some((Some(written), _)) if is_cut(written) => true,
+            Some(Last::Written(Some(written), _)) if is_cut(written) => true,
             // The file holds planwatch's last write, so no save is in progress.
-            Some((_, content)) if content == Content::of(&found.bytes) => false,
+            Some(Last::Written(_, content)) if content == Content::of(&found.bytes) => false,
+            // The index may still have the file that had this path before.
+            Some(Last::RenamedFrom(from)) => {
+                self.length(&found.asked).is_some_and(is_cut) && self.length(&from).is_none_or(is_cut)
+            }
             _ => self.length(&found.asked).is_some_and(is_cut),
         }
     }
@@ -139,7 +147,7 @@ impl Saves<'_> {
         self.lengths.and_then(|it| it.length(relative))
     }
 
-    fn last(&self, relative: &Path) -> Option<(Option<u64>, Content)> {
+    fn last(&self, relative: &Path) -> Option<Last> {
         self.log.get_or_init(|| self.plans.last_writes()).of(relative)
     }
 }

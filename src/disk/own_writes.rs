@@ -94,36 +94,58 @@ impl PlansDir {
     }
 }
 
+/// What planwatch last did with a file.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Last {
+    /// The length of the file after planwatch's last write, and the hash of its content; after an `undo` only the hash is
+    /// known.
+    Written(Option<u64>, Content),
+    /// It renamed the file that had this path before, and has not written it.
+    RenamedFrom(PathBuf),
+    /// It gave the file another path.
+    RenamedAway,
+}
+
 impl LastWrites {
-    /// The length of the file after planwatch's last write, and the hash of its content; after an `undo` only the hash
-    /// is known.
-    pub(super) fn of(&self, relative: &Path) -> Option<(Option<u64>, Content)> {
+    /// `None` if the log has no change of this file.
+    pub(super) fn of(&self, relative: &Path) -> Option<Last> {
         // Only lines that contain the path are decoded, and all lines of `undo`, newest first.
-        let wanted = serde_json::to_string(&Text::of(relative)).ok()?;
-        let lines = self.0.rsplit('\n').filter(|line| line.contains(&wanted) || line.contains("\"undone\""));
+        let mut path = relative.to_path_buf();
+        let mut wanted = serde_json::to_string(&Text::of(&path)).ok()?;
         let mut undone = BTreeSet::new();
         // The text that the oldest undone write found so far had replaced; `undo` has put it back.
         let mut back = None;
-        for record in lines.filter_map(|line| serde_json::from_str::<Record>(line).ok()) {
+        for line in self.0.rsplit('\n') {
+            if !line.contains(&wanted) && !line.contains("\"undone\"") {
+                continue;
+            }
+            let Ok(record) = serde_json::from_str::<Record>(line) else { continue };
             let is_undone = undone.contains(&record.unit);
             match record.what {
                 What::Undone => {
                     undone.insert(record.unit);
                 }
-                What::Created { path, new, len } | What::Replaced { path, new, len, .. }
-                    if path.path() == relative && !is_undone =>
+                What::Created { path: at, new, len } | What::Replaced { path: at, new, len, .. }
+                    if at.path() == path && !is_undone =>
                 {
-                    return back.or(Some((len, Content(new))));
+                    return back.or(Some(Last::Written(len, Content(new))));
                 }
-                What::Replaced { path, base, .. } | What::Discarded { path, base, .. }
-                    if path.path() == relative && is_undone =>
+                What::Replaced { path: at, base, .. } | What::Discarded { path: at, base, .. }
+                    if at.path() == path && is_undone =>
                 {
-                    back = Some((None, Content(base)));
+                    back = Some(Last::Written(None, Content(base)));
+                }
+                What::Renamed { from, .. } if from.path() == path && !is_undone => {
+                    return back.or(Some(Last::RenamedAway));
+                }
+                What::Renamed { from, to } if to.path() == path && !is_undone => {
+                    path = from.path();
+                    wanted = serde_json::to_string(&from).ok()?;
                 }
                 _ => {}
             }
         }
-        back
+        back.or_else(|| (path != relative).then_some(Last::RenamedFrom(path)))
     }
 }
 
@@ -132,6 +154,7 @@ mod tests {
     use std::path::Path;
 
     use super::*;
+    use crate::disk::FileOp;
     use crate::disk::model::Machine;
     use crate::disk::names::UNDO;
     use crate::disk::undo::LOG;
@@ -145,16 +168,38 @@ mod tests {
     #[test]
     fn after_several_undos_the_text_before_all_of_them_is_the_last() {
         let plans = Machine::with(&[("/plans/p/plan.md", "# P\n")]).plans();
-        let last = || plans.last_writes().of(Path::new("p/plan.md")).map(|it| it.1);
+        let last = || plans.last_writes().of(Path::new("p/plan.md"));
         for n in 0..3 {
             change(&plans, n);
         }
         for expected in ["# 1\n", "# 0\n", "# P\n"] {
             plans.lock(&mut || {}).unwrap().undo().unwrap();
-            assert_eq!(last(), Some(Content::of(expected.as_bytes())));
+            assert_eq!(last(), Some(Last::Written(None, Content::of(expected.as_bytes()))));
         }
         change(&plans, 7);
-        assert_eq!(last(), Some(Content::of(b"# 7\n")));
+        assert_eq!(last(), Some(Last::Written(Some(4), Content::of(b"# 7\n"))));
+    }
+
+    #[test]
+    fn after_a_rename_the_writes_of_the_renamed_file_count() {
+        let plans =
+            Machine::with(&[("/plans/p/plan.md", "# P\n"), ("/plans/p/step-2.md", "# Two\n")]).plans();
+        let (one, two, new) = (Path::new("p/plan.md"), Path::new("p/step-2.md"), Path::new("p/new.md"));
+        let rename = |from: &Path, to: &Path| {
+            let (from, to) = (from.to_path_buf(), to.to_path_buf());
+            plans.lock(&mut || {}).unwrap().batch("move", "now", vec![FileOp::Rename { from, to }]).unwrap();
+        };
+        let last = |path: &Path| plans.last_writes().of(path);
+        change(&plans, 7);
+        rename(one, new);
+        let written = || Some(Last::Written(Some(4), Content::of(b"# 7\n")));
+        assert_eq!((last(one), last(new)), (Some(Last::RenamedAway), written()));
+        rename(two, one);
+        assert_eq!(last(one), Some(Last::RenamedFrom(two.to_path_buf())));
+        plans.lock(&mut || {}).unwrap().undo().unwrap();
+        assert_eq!((last(one), last(two)), (Some(Last::RenamedAway), None));
+        plans.lock(&mut || {}).unwrap().undo().unwrap();
+        assert_eq!((last(one), last(new)), (written(), None));
     }
 
     #[test]
