@@ -29,7 +29,7 @@ use crate::plan::time::Time;
 use crate::plan::words::StepStatus;
 use crate::store::claims::candidates::{self, Ready};
 use crate::store::decision::Decision;
-use crate::store::leases::{Leases, Locked, NewRecord, Sharing};
+use crate::store::leases::{Effect, Leases, Locked, NewRecord, Sharing};
 use crate::store::resolve::{self, NamedStep, Target};
 use crate::store::step_file::{self, Made, StepUpdate};
 use crate::store::sync::state::FileBefore;
@@ -416,7 +416,7 @@ fn take(
     };
     let Some(why) = why else {
         let done = made.into_done(context)?;
-        locked.changed(&done.before, &done.after, false);
+        locked.changed(&done.before, &done.after, Effect::default());
         return Ok(Taken::Failed);
     };
     locked.confirm(&named.id)?;

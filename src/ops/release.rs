@@ -142,6 +142,7 @@ fn decide(
     Ok(StepUpdate {
         status: Some(StepStatus::Pending),
         removes_claim: step.claim.is_some(),
+        ends_others: owner == Owner::Forced,
         attempts: attempt.into_iter().collect(),
         did: if is_same { format!("already {}", StepStatus::Pending.word()) } else { "released".to_owned() },
         ..StepUpdate::default()

@@ -102,7 +102,7 @@ fn write(
         writing.batch("replace", made.ops)?;
     }
     if request.mode == Mode::Write {
-        wanted.keep_records(&after);
+        wanted.keep_records(&after, request.force);
     }
     let mut report = ChangeReport::new("replace", request.mode);
     report.changes = changes;
@@ -378,7 +378,7 @@ impl<'a> Wanted<'a> {
 
     /// Moves the claim records of moved steps. The claim of a removed step stays in force only in other working trees
     /// that still have the step.
-    fn keep_records(&self, after: &Plans) {
+    fn keep_records(&self, after: &Plans, is_forced: bool) {
         let mut moves = Vec::new();
         for step in self.gone.iter().filter_map(|it| self.plan.find(&it.id)) {
             match self.item_of(step) {
@@ -392,7 +392,8 @@ impl<'a> Wanted<'a> {
         leases::moved(self.context, &moves);
         for item in (0..self.items.len()).filter(|it| self.verb(*it).is_some()) {
             if let Some((before, now)) = self.step(item).zip(after.step(&self.id(item))) {
-                leases::changed(self.context, before, now, false);
+                let ends_others = is_forced && before.status != now.status;
+                leases::changed(self.context, before, now, leases::Effect { renews: false, ends_others });
             }
         }
     }

@@ -286,13 +286,20 @@ fn status_update(
     update: StepUpdate,
 ) -> StepUpdate {
     let ends = fencing::ended_claim(step, context.now).filter(|_| status != StepStatus::InProgress);
-    let is_forced = ends.is_some() && fencing::check(plans, step, who).is_ok_and(|it| it == Owner::Forced);
+    let ends_others = fencing::check(plans, step, who).is_ok_and(|it| it == Owner::Forced);
+    let is_forced = ends.is_some() && ends_others;
     let outcome = if is_forced { "forced" } else { Verb::giving(status).outcome() };
     let notes = is_forced.then(|| status.word().to_owned());
     let attempt = NewAttempt { notes, ..NewAttempt::new(context.now, &who.by, outcome) };
     let attempt = ends.map(|claim| NewAttempt { claim: Some(claim), ..attempt });
     let removes_claim = step.claim.is_some() && status != StepStatus::InProgress;
-    StepUpdate { status: Some(status), removes_claim, attempts: attempt.into_iter().collect(), ..update }
+    StepUpdate {
+        status: Some(status),
+        removes_claim,
+        attempts: attempt.into_iter().collect(),
+        ends_others,
+        ..update
+    }
 }
 
 fn refuse_new_problems(before: &[Problem], after: &[Problem]) -> Result<(), Error> {

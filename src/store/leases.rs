@@ -61,7 +61,9 @@ pub(crate) use sharing::NotShared;
 pub(crate) use log::is_log;
 
 pub(crate) use former::{Move, moved, removed};
-pub(crate) use locked::{Locked, NewRecord, Sharing, changed, end_unclaimed, forget, note_worker, reopened};
+pub(crate) use locked::{
+    Effect, Locked, NewRecord, Sharing, changed, end_unclaimed, forget, note_worker, reopened,
+};
 pub(crate) use renamed::renamed;
 
 /// The suffix of a record's name until its claim is complete.

@@ -41,6 +41,8 @@ pub(crate) struct StepUpdate {
     pub(crate) renews: bool,
     /// Ends a claim that is only in the claim records; the file has no `claim`.
     pub(crate) ends_record: bool,
+    /// Ends the claim of another owner (`--force`), even if another working tree made it.
+    pub(crate) ends_others: bool,
     /// The update comes from `claim`: it makes a claim, or marks a step with too many tries as failed.
     /// `src/ops/claim.rs` records the answer for the request's key, not this module.
     pub(crate) is_claim: bool,
@@ -128,7 +130,8 @@ fn note_claim(context: &Context, done: &Done) {
     if done.ends_record {
         leases::forget(context, &done.after.id);
     } else {
-        leases::changed(context, &done.before, &done.after, done.renews);
+        let effect = leases::Effect { renews: done.renews, ends_others: done.ends_others };
+        leases::changed(context, &done.before, &done.after, effect);
     }
 }
 
@@ -138,6 +141,7 @@ pub(crate) struct Done {
     pub(crate) after: Step,
     renews: bool,
     ends_record: bool,
+    ends_others: bool,
 }
 
 /// Like [`update_with`], but does not update the claim's record, and leaves the report to [`Made::into_done`], which
@@ -209,8 +213,8 @@ impl Made {
         let Self { plans, step, outcome, applied } = self;
         let (changed, after) =
             as_changed(context, (&plans, &step), &outcome, &applied.bytes, applied.was_written)?;
-        let Outcome { before, update: StepUpdate { renews, ends_record, .. } } = outcome;
-        Ok(Done { changed, before, after, renews, ends_record })
+        let Outcome { before, update: StepUpdate { renews, ends_record, ends_others, .. } } = outcome;
+        Ok(Done { changed, before, after, renews, ends_record, ends_others })
     }
 }
 

@@ -65,6 +65,7 @@ pub(crate) fn decide_move(
     let is_signed = request.is_signed && !is_same && !matches!(verb, Verb::Start | Verb::Reopen);
     let wants_attempt = request.message.is_some() || is_ended || is_forced || reopens || is_signed;
     update.renews = fencing::is_owner(step, who);
+    update.ends_others = owner == Owner::Forced;
     if wants_attempt {
         let outcome = if is_forced { "forced" } else { verb.outcome() };
         let notes = forced_notes(verb, is_forced, request.message.as_deref());

@@ -16,7 +16,7 @@ use crate::plan::words::StepStatus;
 use crate::plan::{change, touches};
 use crate::store::decision::Decision;
 use crate::store::fencing;
-use crate::store::leases::{Leases, Locked, NewRecord, RunRecord, Sharing};
+use crate::store::leases::{Effect, Leases, Locked, NewRecord, RunRecord, Sharing};
 use crate::store::load::{self, DecisionFiles, LoadQuery};
 use crate::store::resolve::NamedStep;
 use crate::store::step_file::{self, StepUpdate};
@@ -203,7 +203,7 @@ fn take(
     let file = writing.cut().file_before();
     let done = made.into_done(context)?;
     let Some((task, why)) = begun else {
-        locked.changed(&done.before, &done.after, false);
+        locked.changed(&done.before, &done.after, Effect::default());
         return Ok(Taken::Failed);
     };
     locked.confirm(&named.id)?;

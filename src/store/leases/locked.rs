@@ -210,7 +210,7 @@ impl<'a> Locked<'a> {
     }
 
     /// Records how a change of a step changed its claim.
-    pub(crate) fn changed(&self, before: &Step, after: &Step, renews: bool) {
+    pub(crate) fn changed(&self, before: &Step, after: &Step, effect: Effect) {
         let _alone = self.closing.lock().unwrap_or_else(PoisonError::into_inner);
         let key = self.leases.key(&after.id);
         let found = self.found(before);
@@ -231,13 +231,20 @@ impl<'a> Locked<'a> {
         };
         let record = &found.record;
         if has == Some(record.claim.as_str()) {
-            if renews {
+            if effect.renews {
                 self.renew(&after.id, &record.claim, None);
             }
             return;
         }
         let is_ours =
             had == Some(record.claim.as_str()) || record.place.worktree == self.leases.place.worktree;
+        if !is_ours && effect.ends_others {
+            self.end(&found, Ended::TakenOver);
+            if after.is_closed() {
+                self.close_unrecorded(key, after, had);
+            }
+            return;
+        }
         if !is_ours || (before.status == after.status && had == has) {
             return;
         }
@@ -334,6 +341,15 @@ impl<'a> Locked<'a> {
     }
 }
 
+/// What a change of a step does to its claim besides what the step's file shows.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Effect {
+    /// The owner of the claim made the change, so the lease is renewed.
+    pub(crate) renews: bool,
+    /// See [`StepUpdate::ends_others`](crate::store::step_file::StepUpdate::ends_others).
+    pub(crate) ends_others: bool,
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Ended {
     /// Its step was closed.
@@ -370,7 +386,7 @@ pub(crate) fn note_worker(context: &Context, step: &StepId, claim: &str, worker:
 /// Records how a change of a step changed its claim, if the claim has a record.
 ///
 /// The change is already made. If the record cannot be updated now, the claim lapses at the end of its lease.
-pub(crate) fn changed(context: &Context, before: &Step, after: &Step, renews: bool) {
+pub(crate) fn changed(context: &Context, before: &Step, after: &Step, effect: Effect) {
     let is_reopened = before.is_closed() && !after.is_closed();
     let may_be_closed = is_reopened || before.claim.is_some();
     let is_closed_now = !before.is_closed() && after.is_closed();
@@ -379,7 +395,7 @@ pub(crate) fn changed(context: &Context, before: &Step, after: &Step, renews: bo
         let is_known = leases.has_any(&key) || may_be_closed && leases.has_log(&key);
         is_known || is_closed_now && leases.has_other_trees()
     };
-    if_recorded(context, is_recorded, |it| it.changed(before, after, renews));
+    if_recorded(context, is_recorded, |it| it.changed(before, after, effect));
 }
 
 /// Takes the lock only if a record may concern the step, because locking costs more than checking.

@@ -92,6 +92,24 @@ fn every_verb_refuses_a_claimed_step_whose_file_lost_the_claim() {
 }
 
 #[test]
+fn force_ends_the_claim_of_another_working_tree() {
+    for verb in ["release", "done", "start", "block", "set p:1 status skipped"] {
+        let repository = Repository::with(2);
+        let claim = repository.run(OTHER, "claim p:1 --by bob --json").ok();
+        let claim: Value = serde_json::from_str(&claim).expect("it is JSON");
+        let line = if verb.contains(' ') { verb.to_owned() } else { format!("{verb} p:1") };
+        repository.run(HERE, &format!("{line} --force")).ok_code();
+        assert!(!repository.run(HERE, "show p:1").stdout.contains("bob in"), "{verb}");
+        let late =
+            repository.run(OTHER, &format!("done p:1 --claim {}", claim["claim"]["id"].as_str().unwrap()));
+        assert!(late.code == 4 && late.stderr.contains("claim-lost"), "{verb}: {late:?}");
+        if verb == "release" {
+            repository.run(HERE, "claim p:1").ok();
+        }
+    }
+}
+
+#[test]
 fn no_command_takes_a_claim_of_any_tree_away_and_work_beside_it_goes_on() {
     for tree in [HERE, OTHER] {
         let repository = Repository::with(2);
