@@ -15,7 +15,7 @@ use crate::plan::plans::{self, Plans};
 use crate::plan::read::{PLAN_KEYS, STEP_KEYS, etag};
 use crate::plan::{references, steps_list};
 use crate::store::relink::{self, Gone, Orphans, Renamed, Waits};
-use crate::store::sync::foreign;
+use crate::store::sync::{foreign, moved};
 use crate::store::transaction::{self, ChangeReport, Changed, Mode, Transaction};
 use crate::store::{fencing, leases, load, resolve, steps_list_line};
 use crate::text::header_edit::{Change, NewValue};
@@ -86,7 +86,7 @@ pub fn rename(context: &Context, request: &RenameRequest) -> Result<ChangeReport
     drop(writing);
     if request.mode == Mode::Write {
         let moves: Vec<_> = own.steps.iter().map(|it| (it.id.clone(), moved(&it.id))).collect();
-        foreign::moved(context, &moves);
+        moved::moved(context, &moves);
     }
     Ok(report)
 }

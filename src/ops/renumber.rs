@@ -19,7 +19,7 @@ use crate::plan::step_number::StepNumber;
 use crate::plan::steps_list;
 use crate::store::fencing::{self, Caller, Owner};
 use crate::store::relink::{self, Gone, Orphans, Renamed, Waits};
-use crate::store::sync::foreign;
+use crate::store::sync::{foreign, moved};
 use crate::store::transaction::{self, ChangeReport, Changed, Mode, Refused, Transaction};
 use crate::store::{branches, leases, load, new_step, resolve, step_file, steps_list_line};
 use crate::text::header_edit::Change;
@@ -95,7 +95,7 @@ pub fn renumber(context: &Context, request: &RenumberRequest) -> Result<ChangeRe
     // No lock is held while the registry is contacted.
     drop(writing);
     if request.mode == Mode::Write {
-        foreign::moved(context, &[(id, new)]);
+        moved::moved(context, &[(id, new)]);
     }
     Ok(report)
 }

@@ -29,7 +29,7 @@ use crate::plan::words::Stated;
 use crate::store::fencing::{Caller, Owner};
 use crate::store::relink::{self, Gone, Orphans};
 use crate::store::sync::ending::{self, Fences, StatusChange, StatusMove};
-use crate::store::sync::foreign;
+use crate::store::sync::{foreign, moved};
 use crate::store::transaction::{self, ChangeReport, Changed, Mode, Transaction};
 use crate::store::{branches, leases, load, plan_status, removed, resolve};
 
@@ -51,7 +51,7 @@ pub fn replace(context: &Context, request: &ReplaceRequest) -> Result<ChangeRepo
         Ok(report)
     })?;
     if request.mode == Mode::Write {
-        foreign::moved(context, &done.moves);
+        moved::moved(context, &done.moves);
     }
     Ok(report)
 }

@@ -18,7 +18,7 @@ use crate::store::load::LoadQuery;
 use crate::store::registry::record::State;
 use crate::store::sync::claiming::is_due;
 use crate::store::sync::seen::{Seen, SeenChange, What};
-use crate::store::sync::state::{Last, Own, SyncState};
+use crate::store::sync::state::{Last, OwnRecord, SyncState};
 use crate::store::sync::{Sync, settling};
 
 #[derive(Debug, Clone, Default)]
@@ -128,8 +128,8 @@ pub fn status(context: &Context) -> Result<SyncReport, Error> {
 /// [`Sync::settle`] then sends these records to the registry.
 fn announce_local(sync: &Sync<'_>) -> Result<(), Error> {
     for (step, claim) in sync.unknown_claims()? {
-        let name = sync.state.name_of(&step);
-        sync.state.put(&Own { is_offline: true, ..Own::new(name, step, claim) })?;
+        let own = OwnRecord::new(&sync.state, step, claim);
+        sync.state.put(&OwnRecord { is_offline: true, ..own })?;
     }
     Ok(())
 }
@@ -160,7 +160,8 @@ fn report(sync: &Sync<'_>, seen: &Seen) -> SyncReport {
             ended_nowhere: sighting.is_branch_gone && record.is_some_and(|it| it.state.has_ended()),
         });
     }
-    claims.extend(own.iter().map(own_claim));
+    // A moved step is listed once, under its present id.
+    claims.extend(own.iter().filter(|it| it.under.is_none()).map(own_claim));
     claims.sort_by(|a, b| (&a.step, a.own).cmp(&(&b.step, b.own)));
     SyncReport {
         dry_run: false,
@@ -175,7 +176,7 @@ fn report(sync: &Sync<'_>, seen: &Seen) -> SyncReport {
     }
 }
 
-fn own_claim(own: &Own) -> SharedClaim {
+fn own_claim(own: &OwnRecord) -> SharedClaim {
     let record = own.record();
     SharedClaim {
         step: own.step.to_string(),
@@ -245,7 +246,7 @@ pub fn renew(context: &Context) -> Result<(), Error> {
 }
 
 /// Renews the claims that are due and may still be worked on. Returns those that other clones have taken over.
-fn renew_at(sync: &Sync<'_>) -> Result<Vec<Own>, Error> {
+fn renew_at(sync: &Sync<'_>) -> Result<Vec<OwnRecord>, Error> {
     let lost = sync.renew_due()?;
     lost.iter().for_each(|it| leases::forget(sync.context, &it.step));
     Ok(lost)

@@ -18,6 +18,7 @@ use crate::plan::read;
 use crate::store::fencing::{self, Caller};
 use crate::store::load::{self, LoadQuery};
 use crate::store::removed::ARCHIVE;
+use crate::store::sync::{foreign, moved, settling};
 use crate::store::transaction::{self, ChangeReport, Changed, Mode, Transaction};
 use crate::store::{commit, idempotency, leases};
 
@@ -110,10 +111,14 @@ pub fn undo(context: &Context, request: &UndoRequest) -> Result<ChangeReport, Er
     check_dependencies(context, &change, &ops, id)?;
     let claimed = claimed(context, &ops)?;
     claimed.iter().try_for_each(|it| it.check(context, request))?;
+    let of_records = of_records(context, &ops);
+    foreign::refresh(context, mode);
+    foreign::refuse_live(context, &of_records.steps, request.force)?;
     // Git has the text under the real path of the file, without symbolic links.
     let real = |it: &Path| context.plans.read(it).map_or_else(|_| it.to_path_buf(), |found| found.real);
     let paths: Vec<_> = ops.iter().filter_map(source_of).map(real).collect();
     let committed = commit::commit_of(context, &paths.iter().map(PathBuf::as_path).collect::<Vec<_>>());
+    let mut hints = Vec::new();
     if mode == Mode::Write {
         let step = |it: &FileOp| read_step_id(&id_of(transaction::path_of(it))?);
         let ids: BTreeSet<_> = ops.iter().filter_map(step).collect();
@@ -122,9 +127,10 @@ pub fn undo(context: &Context, request: &UndoRequest) -> Result<ChangeReport, Er
         // The log of ended claims must no longer say that a step is closed if the undo reopens it.
         closed.iter().filter(|it| !is_closed(context, it)).for_each(|it| leases::reopened(context, it));
         claimed.iter().for_each(|it| it.follow(context));
+        hints = of_records.follow(context);
     }
     let root = context.root_name();
-    let mut report = ChangeReport::new("undo", mode);
+    let mut report = ChangeReport { hints, ..ChangeReport::new("undo", mode) };
     if let Some(commit) = &committed {
         let short = &commit[..commit.len().min(10)];
         report.hints.push(format!(
@@ -278,9 +284,69 @@ impl Claimed {
                 });
                 leases::moved(context, moved.as_slice());
             }
-            (None, Some(after)) => leases::changed(context, before, after, false),
+            (None, Some(after)) => leases::changed(context, before, after, leases::Effect::default()),
             (None, None) => leases::forget(context, &before.id),
         }
+    }
+}
+
+/// The steps whose records at the shared registry an undo may change.
+#[derive(Default)]
+struct OfRecords {
+    /// Those that get another status, claim or id, or a file.
+    steps: Vec<StepId>,
+    moves: Vec<(StepId, StepId)>,
+}
+
+/// None if claims are not shared.
+fn of_records(context: &Context, ops: &[FileOp]) -> OfRecords {
+    let mut of = OfRecords::default();
+    if context.config.sync.is_none() {
+        return of;
+    }
+    let step = |it: &Path| id_of(it).and_then(|it| read_step_id(&it));
+    for op in ops {
+        match op {
+            FileOp::Change { path, before, after } => {
+                let Some(id) = step(path) else { continue };
+                let read = |bytes: &Vec<u8>| {
+                    let content = read::Content::new(bytes.clone(), context.now);
+                    read::read_step_alone(&id, &path.to_string_lossy(), content, &context.config.words)
+                };
+                let (before, after) = (read(before), read(after));
+                if before.status != after.status || before.claim != after.claim {
+                    of.steps.push(id);
+                }
+            }
+            FileOp::Rename { from, to } | FileOp::Remove { path: from, to } if context.plans.is_dir(from) => {
+                for name in context.plans.names(from) {
+                    of.moves.extend(step(&from.join(&name)).zip(step(&to.join(&name))));
+                }
+            }
+            FileOp::Rename { from, to } | FileOp::Remove { path: from, to } => {
+                let (from, to) = (step(from), step(to));
+                of.moves.extend(from.clone().zip(to.clone()));
+                of.steps.extend(from.into_iter().chain(to));
+            }
+            FileOp::Create { path, .. } | FileOp::Discard { path, .. } => of.steps.extend(step(path)),
+        }
+    }
+    let named = of.moves.iter().flat_map(|(from, to)| [from.clone(), to.clone()]);
+    of.steps.extend(named.collect::<Vec<_>>());
+    of.steps.sort();
+    of.steps.dedup();
+    of
+}
+
+impl OfRecords {
+    /// Updates the records of the restored steps. Returns a hint for each claim that another machine has now.
+    fn follow(&self, context: &Context) -> Vec<String> {
+        moved::moved(context, &self.moves);
+        let lost = settling::restored(context, &self.steps).into_iter();
+        let hint = |it: settling::Settled| {
+            format!("the claim of `{}` was not restored: {} has it", it.step, it.why.unwrap_or_default())
+        };
+        lost.map(hint).collect()
     }
 }
 

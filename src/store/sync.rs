@@ -1,8 +1,8 @@
 //! Claims that hold on all machines: the protocol between this clone and the registry that its team shares.
 //!
 //! `state` stores this clone's records, `seen` compares listings, `claiming` creates, removes and renews
-//! records, `ending` fences the end of work, `settling` finishes interrupted changes, and `merged` finds
-//! records whose work is on the branch.
+//! records, `moved` handles steps that get another id, `ending` fences the end of work, `settling` finishes interrupted
+//! changes, and `merged` finds records whose work is on the branch.
 //!
 //! # Who holds a step
 //! The record at the registry decides between machines; on this machine the lease does (`store::leases`). A claim is
@@ -18,6 +18,7 @@ pub(crate) mod ending;
 pub(crate) mod foreign;
 pub(crate) mod local;
 pub(crate) mod merged;
+pub(crate) mod moved;
 pub(crate) mod seen;
 pub(crate) mod settling;
 pub(crate) mod state;
@@ -37,7 +38,7 @@ use crate::store::registry::record::{NewRecord, Record, State};
 use crate::store::registry::{Answer, Change, ClaimRegistry, Name, RegistryError, Revision, Together, Value};
 
 use seen::Seen;
-use state::{Last, Own, SyncState};
+use state::{Last, OwnRecord, SyncState};
 
 /// How often a change is tried if the record changes meanwhile.
 const TRIES: usize = 4;
@@ -237,7 +238,7 @@ impl<'a> Sync<'a> {
 
     /// Pushes the change that `own` wants to the registry. `others` are changes of other records, sent with
     /// the first attempt.
-    pub(crate) fn push(&self, mut own: Own, others: &[Change]) -> Result<Pushed, Error> {
+    pub(crate) fn push(&self, mut own: OwnRecord, others: &[Change]) -> Result<Pushed, Error> {
         self.state.put(&own)?;
         let mut changes = others.to_vec();
         for _ in 0..TRIES {
@@ -265,7 +266,7 @@ impl<'a> Sync<'a> {
                 Err(error) => return Ok(Pushed::Unsettled(error)),
             };
             if let Some(lost) = adopt(&mut own, &seen) {
-                self.state.put(&Own { is_lost: true, wanted: None, is_offline: false, ..own })?;
+                self.lose(own)?;
                 return Ok(lost);
             }
             self.state.put(&own)?;
@@ -397,7 +398,7 @@ const DIFFERS: &str = "registry-differs";
 
 /// Stores the registry's value in `own`, if this clone wrote it or if there is none. Otherwise returns the loss of the
 /// record.
-fn adopt(own: &mut Own, seen: &Seen) -> Option<Pushed> {
+fn adopt(own: &mut OwnRecord, seen: &Seen) -> Option<Pushed> {
     let Some(sighting) = seen.records.get(&own.name) else {
         own.held = None;
         forget_source(own);
@@ -418,7 +419,7 @@ pub(crate) fn held_value(revision: &Revision, record: &Record) -> Value {
     Value { revision: revision.clone(), body: record.body(), ttl: record.ttl }
 }
 
-fn forget_source(own: &mut Own) {
+fn forget_source(own: &mut OwnRecord) {
     if let Some(state::Wanted::Value { from, .. }) = &mut own.wanted {
         *from = None;
     }

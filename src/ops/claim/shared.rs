@@ -21,7 +21,7 @@ use crate::store::idempotency;
 use crate::store::sync::claiming::{Announced, LocalClaim};
 use crate::store::sync::seen::Seen;
 use crate::store::sync::settling::holder;
-use crate::store::sync::state::{FileBefore, Own, SyncState};
+use crate::store::sync::state::{FileBefore, OwnRecord, SyncState};
 use crate::store::sync::{Sync, local};
 use crate::text::typed::shell_word;
 
@@ -146,14 +146,13 @@ fn claim_offline(context: &Context, request: &ClaimRequest) -> Result<ClaimRepor
     let report = claim_here(context, request, &HashSet::new())?;
     let (Some(claim), Some(made)) = (&report.claim, &report.made) else { return Ok(report) };
     let Some(state) = SyncState::of(context) else { return Ok(report) };
-    let name = state.name_of(&made.step);
-    let before = state.own_of(&name).filter(|it| !it.is_lost);
-    let own = Own {
+    let before = state.own_of(&state.name_of(&made.step)).filter(|it| !it.is_lost);
+    let own = OwnRecord {
         held: before.as_ref().and_then(|it| it.held.clone()),
         was: before.map(|it| it.claim),
         is_offline: true,
         file: made.file.clone(),
-        ..Own::new(name, made.step.clone(), claim.id.clone())
+        ..OwnRecord::new(&state, made.step.clone(), claim.id.clone())
     };
     state.put(&own)?;
     Ok(ClaimReport { is_offline: true, ..report })
@@ -200,7 +199,9 @@ fn refuse_closed(sync: &Sync<'_>, id: &StepId) -> Result<(), Error> {
         return Ok(());
     }
     let branch = sync.config.branch.as_deref().unwrap_or_default();
-    let message = format!("`{id}` is closed on {}/{branch}, which is not merged here", sync.config.remote);
+    let remote = &sync.config.remote;
+    let message =
+        format!("`{id}` was closed, moved or removed on {remote}/{branch}, which is not merged here");
     Err(Error::conflict("claimed", message, "merge it, for example with `git pull`"))
 }
 

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::name::Name;
-use crate::plan::id::{PlanId, StepId};
+use crate::plan::id::{PlanId, StepId, read_step_id};
 use crate::plan::time::Time;
 use crate::plan::words::StepStatus;
 
@@ -75,6 +75,10 @@ pub(crate) struct Record {
     pub(crate) ttl: i64,
     pub(crate) nonce: String,
     pub(crate) state: State,
+    /// The id that the step has in its owner's working tree, if it was moved after it was claimed. The record under the
+    /// earlier id holds the step for clones that do not have the move yet.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) moved_to: Option<String>,
 }
 
 /// The content of a new record.
@@ -104,6 +108,7 @@ impl Record {
             ttl: new.ttl.clamp(SHORTEST_TTL, LONGEST_TTL),
             nonce: format!("{:032x}", new.nonce),
             state: new.state,
+            moved_to: None,
         }
     }
 
@@ -112,9 +117,10 @@ impl Record {
         Self { at: at.whole_seconds(), nonce: format!("{nonce:032x}"), state, ..self.clone() }
     }
 
-    /// The same claim under another number.
-    pub(crate) fn of_step(self, step: &StepId) -> Self {
-        Self { plan: step.plan.to_string(), step: step.number.to_string(), ..self }
+    /// The same claim under another id; `now` is the step's present id.
+    pub(crate) fn of_step(self, step: &StepId, now: &StepId) -> Self {
+        let moved_to = (step != now).then(|| now.to_string());
+        Self { plan: step.plan.to_string(), step: step.number.to_string(), moved_to, ..self }
     }
 
     pub(crate) fn body(&self) -> String {
@@ -135,6 +141,7 @@ impl Record {
             && is_word(&record.nonce)
             && record.nonce.len() == 32
             && record.branch.as_ref().is_none_or(is_branch)
+            && record.moved_to.as_ref().is_none_or(|it| is_text(it) && read_step_id(it).is_some())
             && record.step_id().is_some_and(|it| name.is_of(&it));
         is_good.then(|| Self { ttl: record.ttl.clamp(SHORTEST_TTL, LONGEST_TTL), ..record })
     }

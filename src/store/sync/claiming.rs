@@ -1,7 +1,7 @@
 //! Creates, removes and renews claims at the registry.
 
 use super::seen::Seen;
-use super::state::{self, Own, Wanted};
+use super::state::{self, OwnRecord, Wanted};
 use super::{Pushed, Sync, TTL, record_ttl};
 use crate::api::context::Context;
 use crate::api::error::Error;
@@ -53,12 +53,12 @@ impl Sync<'_> {
         let record = self.new_record(claim.step, claim.id, claim.by, ttl)?;
         let value = self.value(&record)?;
         let from = foreign.map(|it| it.revision.clone());
-        let own = Own {
+        let own = OwnRecord {
             held: before.as_ref().filter(|_| from.is_none()).and_then(|it| it.held.clone()),
             wanted: Some(Wanted::Value { value: value.clone(), from }),
             was: before.map(|it| it.claim),
             writer: Process::find(self.context.plans.disk(), std::process::id()),
-            ..Own::new(name, claim.step.clone(), claim.id.to_owned())
+            ..OwnRecord::new(&self.state, claim.step.clone(), claim.id.to_owned())
         };
         match self.push(own.clone(), others)? {
             Pushed::Done => Ok(Announced::Won { until: self.context.now.plus_seconds(record.ttl) }),
@@ -72,7 +72,7 @@ impl Sync<'_> {
                     | RegistryError::BranchNotFetched { is_refusal: true, .. }
                     | RegistryError::Local(_) => self.state.remove(&own.name)?,
                     // The registry may have the record of a claim that is undone here.
-                    _ => self.state.put(&Own {
+                    _ => self.state.put(&OwnRecord {
                         held: Some(value),
                         wanted: Some(Wanted::Gone),
                         writer: None,
@@ -85,13 +85,13 @@ impl Sync<'_> {
     }
 
     /// Removes this clone's record of a step. Without an answer, the removal is tried again later.
-    pub(crate) fn withdraw(&self, own: Own) -> Result<Pushed, Error> {
+    pub(crate) fn withdraw(&self, own: OwnRecord) -> Result<Pushed, Error> {
         let held = own.newest().cloned();
-        self.push(Own { held, wanted: Some(Wanted::Gone), ..own }, &[])
+        self.push(OwnRecord { held, wanted: Some(Wanted::Gone), ..own }, &[])
     }
 
     /// Renews the records that are due, all over one connection. Returns those that other clones have taken over.
-    pub(crate) fn renew(&self, due: &dyn Fn(&Own) -> bool) -> Result<Vec<Own>, Error> {
+    pub(crate) fn renew(&self, due: &dyn Fn(&OwnRecord) -> bool) -> Result<Vec<OwnRecord>, Error> {
         let mut renewed = Vec::new();
         for own in self.state.all_own() {
             let record = own.record().filter(|it| !it.state.has_ended());
@@ -99,11 +99,11 @@ impl Sync<'_> {
                 continue;
             };
             let value = self.value(&record.again(record.state, self.context.now, self.nonce()?))?;
-            renewed.push(Own { wanted: Some(Wanted::Value { value, from: None }), ..own });
+            renewed.push(OwnRecord { wanted: Some(Wanted::Value { value, from: None }), ..own });
         }
         // A renewal is sent without being stored: after a lost answer the record is recognised by the claim's
         // id.
-        let changes: Vec<_> = renewed.iter().filter_map(Own::change).collect();
+        let changes: Vec<_> = renewed.iter().filter_map(OwnRecord::change).collect();
         let answers = self.registry.change(&changes, Together::Each).map_err(|it| self.error(&it))?;
         let mut lost = Vec::new();
         for (own, answer) in renewed.into_iter().zip(answers) {
@@ -121,14 +121,14 @@ impl Sync<'_> {
 
     /// Renews the records that are due. A claim whose process has ended is not renewed. A claim without a process is
     /// not renewed if its lease has ended and its owner has changed nothing for [`TTL`] seconds.
-    pub(crate) fn renew_due(&self) -> Result<Vec<Own>, Error> {
+    pub(crate) fn renew_due(&self) -> Result<Vec<OwnRecord>, Error> {
         let at_work = Leases::of(self.context).claims_at_work(TTL);
         self.renew(&|it| is_due(self.context, it) && at_work.contains(&it.claim))
     }
 }
 
 /// Whether a quarter of a record's ttl has passed since the registry confirmed it.
-pub(crate) fn is_due(context: &Context, own: &Own) -> bool {
+pub(crate) fn is_due(context: &Context, own: &OwnRecord) -> bool {
     let Some(record) = own.record() else { return false };
     let quarter = std::time::Duration::from_secs(u64::try_from(record.ttl / 4).unwrap_or(0));
     let since = own.confirmed.as_ref().and_then(|it| state::now(context).since(it));

@@ -9,7 +9,7 @@ use std::path::Path;
 
 use super::claiming::is_due;
 use super::settling::holder;
-use super::state::{FileBefore, Own, SyncState, Wanted};
+use super::state::{FileBefore, OwnRecord, SyncState, Wanted};
 use super::{Pushed, Sync, local};
 use crate::api::context::{Context, Notice};
 use crate::api::error::Error;
@@ -67,31 +67,36 @@ pub(crate) fn fence(
     let claim = own.claim.clone();
     let Some(own) = sync.in_state(sync.with_own_value(own)?, state)? else { return Ok(Fenced::NoRecord) };
     let file = own.file.clone().filter(|it| is_untouched(context, it));
-    let own = Own { writer, file, is_taken_back: false, ..own };
+    let own = OwnRecord { writer, file, is_taken_back: false, ..own };
     if own.is_offline {
         sync.state.put(&own)?;
         unsettled(context, step, "the step was claimed with --offline");
         return Ok(Fenced::Passed);
     }
-    match sync.push(own, &[])? {
-        Pushed::Done => Ok(Fenced::Passed),
-        Pushed::Unsettled(error) => {
-            unsettled(context, step, &sync.error(&error).to_string());
-            Ok(Fenced::Passed)
-        }
-        Pushed::Lost(_) => {
-            leases::forget(context, step);
-            Ok(Fenced::Lost { claim })
+    // Under an earlier id, a clone without the move may have taken the step over.
+    let mut ends = Vec::new();
+    for it in sync.state.siblings(&own) {
+        ends.extend(sync.in_state(OwnRecord { writer: own.writer.clone(), ..it }, state)?);
+    }
+    for own in ends.into_iter().chain([own]) {
+        match sync.push(own, &[])? {
+            Pushed::Done => {}
+            Pushed::Unsettled(error) => unsettled(context, step, &sync.error(&error).to_string()),
+            Pushed::Lost(_) => {
+                leases::forget(context, step);
+                return Ok(Fenced::Lost { claim });
+            }
         }
     }
+    Ok(Fenced::Passed)
 }
 
 /// Marks a record as unsettled because this clone cannot contact the registry at all: it has no such remote, for
 /// example. `settling` reads from the step's file how the work ended.
-fn unreached(context: &Context, own: Own, why: &Error) -> Result<Fenced, Error> {
+fn unreached(context: &Context, own: OwnRecord, why: &Error) -> Result<Fenced, Error> {
     let Some(state) = SyncState::of(context) else { return Ok(Fenced::NoRecord) };
     let file = own.file.clone().filter(|it| is_untouched(context, it));
-    let own = Own { is_offline: true, file, ..own };
+    let own = OwnRecord { is_offline: true, file, ..own };
     state.put(&own)?;
     unsettled(context, &own.step, &why.to_string());
     Ok(Fenced::Passed)
@@ -104,8 +109,11 @@ pub(crate) fn put_back(context: &Context, step: &StepId) {
     };
     let back = || {
         let Some(sync) = Sync::of(context)? else { return Ok(()) };
-        let Some(own) = sync.in_state(own, State::Claimed)? else { return Ok(()) };
-        sync.push(Own { writer: None, ..own }, &[]).map(drop)
+        for own in sync.state.siblings(&own).into_iter().chain([own]) {
+            let Some(own) = sync.in_state(own, State::Claimed)? else { continue };
+            sync.push(OwnRecord { writer: None, ..own }, &[])?;
+        }
+        Ok(())
     };
     let put: Result<(), Error> = back();
     if let Err(error) = put {
@@ -123,21 +131,31 @@ pub(crate) fn written(context: &Context, step: &StepId, etag: Option<&str>) {
     let Some((state, own)) = SyncState::of(context).and_then(|it| it.own(step).map(|own| (it, own))) else {
         return;
     };
+    for sibling in state.siblings(&own).into_iter().filter(|it| it.writer.is_some()) {
+        state.put(&OwnRecord { writer: None, ..sibling }).ok();
+    }
     if own.writer.is_some() || own.file.is_some() {
         let file = own.file.clone().zip(etag).map(|(it, left)| FileBefore { left: left.to_owned(), ..it });
         // If this fails, the file is compared with the record again later.
-        state.put(&Own { writer: None, file, ..own }).ok();
+        state.put(&OwnRecord { writer: None, file, ..own }).ok();
     }
 }
 
 /// Removes this clone's record of a step that is free again.
 pub(crate) fn released(context: &Context, step: &StepId) {
     let Some(own) = own_of(context, step).filter(|it| !it.is_lost) else { return };
-    let withdrawn = Sync::of(context).and_then(|it| it.map(|it| it.withdraw(own)).transpose());
-    match withdrawn {
-        Ok(Some(Pushed::Unsettled(error))) => unsettled(context, step, &error.to_string()),
-        Err(error) => unsettled(context, step, &error.to_string()),
-        Ok(_) => {}
+    let withdraw = || {
+        let Some(sync) = Sync::of(context)? else { return Ok(()) };
+        for own in sync.state.siblings(&own).into_iter().chain([own]) {
+            if let Pushed::Unsettled(error) = sync.withdraw(own)? {
+                unsettled(context, step, &sync.error(&error).to_string());
+            }
+        }
+        Ok(())
+    };
+    let withdrawn: Result<(), Error> = withdraw();
+    if let Err(error) = withdrawn {
+        unsettled(context, step, &error.to_string());
     }
 }
 
@@ -272,7 +290,7 @@ pub(crate) fn renewed(context: &Context, step: &StepId) {
     let Some(own) = own_of(context, step).filter(|it| !it.is_lost && !it.is_offline) else { return };
     let renew = || -> Result<(), Error> {
         let Some(sync) = Sync::of(context)?.filter(|_| is_due(context, &own)) else { return Ok(()) };
-        sync.renew(&|it| it.name == own.name).map(drop)
+        sync.renew(&|it| it.claim == own.claim).map(drop)
     };
     // The record holds for a while; the next renewal tries again.
     renew().ok();
@@ -283,7 +301,7 @@ pub(crate) fn is_lost(context: &Context, step: &StepId, claim: &str) -> bool {
     own_of(context, step).is_some_and(|it| it.is_lost && it.claim == claim)
 }
 
-fn own_of(context: &Context, step: &StepId) -> Option<Own> {
+fn own_of(context: &Context, step: &StepId) -> Option<OwnRecord> {
     let state = SyncState::of(context).filter(|it| it.has_own(step))?;
     state.own(step)
 }
@@ -314,13 +332,13 @@ pub(crate) fn unsettled(context: &Context, step: &StepId, why: &str) {
 
 impl Sync<'_> {
     /// Returns `own` with the record in another state as the wanted value; none if its value cannot be read.
-    pub(crate) fn in_state(&self, own: Own, state: State) -> Result<Option<Own>, Error> {
+    pub(crate) fn in_state(&self, own: OwnRecord, state: State) -> Result<Option<OwnRecord>, Error> {
         let Some(record) = own.record() else { return Ok(None) };
         let value = self.value(&record.again(state, self.context.now, self.nonce()?))?;
         let from = match &own.wanted {
             Some(Wanted::Value { from, .. }) => from.clone(),
             _ => None,
         };
-        Ok(Some(Own { wanted: Some(Wanted::Value { value, from }), ..own }))
+        Ok(Some(OwnRecord { wanted: Some(Wanted::Value { value, from }), ..own }))
     }
 }

@@ -9,6 +9,7 @@ use std::path::Path;
 
 use super::Sync;
 use super::seen::Seen;
+use super::state::OwnRecord;
 use crate::api::error::Error;
 use crate::git::{CatFile, Found, Git, Oid, RemoteError};
 use crate::plan::id::StepId;
@@ -19,45 +20,58 @@ use crate::store::registry::record::Record;
 use crate::store::registry::{Change, Name};
 
 impl Sync<'_> {
-    /// The deletions of ended records whose work is on the branch, and of lapsed records whose step is closed there. A
-    /// lapsed record stays if the step was reopened in the files here. A lapsed record of this clone stays, too:
+    /// The deletions of ended records whose work is on the branch, of records under an earlier id whose step has another
+    /// id there, and of lapsed records whose step is closed there. A lapsed record stays if the step was reopened in the files here. A lapsed record of this clone stays, too:
     /// without it, the end of that work would not be fenced.
     pub(crate) fn superfluous(&self, seen: &Seen) -> Result<Vec<Change>, Error> {
         let of_interest = |name: &Name| name.is_in(self.state.dir());
         let all = seen.records.iter().filter(|(name, _)| of_interest(name));
         let records: Vec<_> = all.filter_map(|(name, it)| Some((name, it, it.record.as_ref()?))).collect();
         let ended: Vec<_> = records.iter().filter(|it| it.2.state.has_ended()).collect();
+        let is_former = |it: &Record| it.moved_to.is_some() && !it.state.has_ended();
+        let former: Vec<_> = records.iter().filter(|it| is_former(it.2)).collect();
         let is_own = |name: &Name, it: &Record| self.state.own_of(name).is_some_and(|own| own.claim == it.id);
-        let lapsed: Vec<_> = records.iter().filter(|it| it.1.has_lapsed && !is_own(it.0, it.2)).collect();
-        if ended.is_empty() && lapsed.is_empty() {
+        let lapsed = records.iter().filter(|it| it.1.has_lapsed && !is_own(it.0, it.2));
+        let lapsed: Vec<_> = lapsed.filter(|it| !is_former(it.2)).collect();
+        if ended.is_empty() && former.is_empty() && lapsed.is_empty() {
             return Ok(Vec::new());
         }
         let Some((git, tip)) = self.branch()? else { return Ok(Vec::new()) };
-        let claims: Vec<_> = ended.iter().map(|it| it.2).collect();
-        let shown = self.attempts_on(git, &tip, &claims)?;
+        let claims: Vec<_> = ended.iter().chain(&former).map(|it| it.2).collect();
+        let shown = self.shown_on(git, &tip, &claims)?;
         let steps: Vec<_> = lapsed.iter().filter_map(|it| it.2.step_id()).collect();
         let closed = self.closed_on(git, &tip, &steps, is_reopened)?;
-        let is_superfluous = |it: &Record| match it.state.has_ended() {
+        let is_superfluous = |it: &Record| match it.state.has_ended() || is_former(it) {
             true => shown.contains(&it.id),
             false => it.step_id().is_some_and(|it| closed.contains(&it)),
         };
-        let chosen = ended.into_iter().chain(lapsed).filter(|it| is_superfluous(it.2));
+        let chosen = ended.into_iter().chain(former).chain(lapsed).filter(|it| is_superfluous(it.2));
         Ok(chosen.map(|it| Change::Delete { name: it.0.clone(), old: it.1.revision.clone() }).collect())
     }
 
     /// Whether the branch shows the end of this record.
     pub(crate) fn is_merged(&self, record: &Record) -> Result<bool, Error> {
         match self.branch()? {
-            Some((git, tip)) => Ok(!self.attempts_on(git, &tip, &[record])?.is_empty()),
+            Some((git, tip)) => Ok(!self.shown_on(git, &tip, &[record])?.is_empty()),
             None => Ok(false),
         }
     }
 
-    /// Returns which of `steps` are closed on the branch, but neither closed nor reopened in the files here.
+    /// Whether this is the record of a moved step under an earlier id, and the branch has the move.
+    pub(crate) fn is_moved_on_branch(&self, own: &OwnRecord) -> Result<bool, Error> {
+        let record = own.record().filter(|it| it.moved_to.is_some() && !it.state.has_ended());
+        record.map_or(Ok(false), |it| self.is_merged(&it))
+    }
+
+    /// Returns which of `steps` the branch shows as finished, although the files here do not: those that are closed on the
+    /// branch, but neither closed nor reopened here, and those that were moved or removed on the branch.
     pub(crate) fn closed_elsewhere(&self, steps: &[StepId]) -> Result<HashSet<StepId>, Error> {
         match self.branch()? {
             Some((git, tip)) if !steps.is_empty() => {
-                self.closed_on(git, &tip, steps, |there, here| here.is_closed() || is_reopened(there, here))
+                let is_excluded = |there: &Step, here: &Step| here.is_closed() || is_reopened(there, here);
+                let mut found = self.closed_on(git, &tip, steps, is_excluded)?;
+                found.extend(self.gone_from(git, &tip, steps)?);
+                Ok(found)
             }
             _ => Ok(HashSet::new()),
         }
@@ -71,8 +85,9 @@ impl Sync<'_> {
         Ok(git.find_revision(&format!("{LOCAL_BRANCH}{branch}"))?.map(|tip| (git, tip)))
     }
 
-    /// The claims of which the branch has an attempt.
-    fn attempts_on(&self, git: &Git, tip: &Oid, records: &[&Record]) -> Result<HashSet<String>, Error> {
+    /// The claims of the ended records of which the branch has an attempt, and of the other records whose step has another
+    /// id on the branch.
+    fn shown_on(&self, git: &Git, tip: &Oid, records: &[&Record]) -> Result<HashSet<String>, Error> {
         let mut shown = HashSet::new();
         if records.is_empty() {
             return Ok(shown);
@@ -86,7 +101,7 @@ impl Sync<'_> {
         let found = call.oids([tip]).paths(within).output()?;
         if found.code > 1 && self.fetch_missing(git, tip)? {
             // In a partial clone the texts were missing.
-            return self.attempts_on(git, tip, records);
+            return self.shown_on(git, tip, records);
         }
         let names: Vec<_> = found.stdout.split(|it| *it == 0).filter(|it| !it.is_empty()).collect();
         for (name, bytes) in names.iter().zip(self.texts(git, &names)?) {
@@ -95,7 +110,10 @@ impl Sync<'_> {
             for record in records {
                 let Some(id) = record.step_id() else { continue };
                 let step = self.step(&id, &path, bytes.clone());
-                if step.attempts.iter().any(|it| it.is_of_claim(&record.id)) {
+                let has_attempt = step.attempts.iter().any(|it| it.is_of_claim(&record.id));
+                let has_claim = || step.claim.as_ref().is_some_and(|it| it.id == record.id);
+                let is_moved = || path != self.path_in_repository(&id) && (has_attempt || has_claim());
+                if if record.state.has_ended() { has_attempt } else { is_moved() } {
                     shown.insert(record.id.clone());
                 }
             }
@@ -112,27 +130,48 @@ impl Sync<'_> {
         steps: &[StepId],
         is_excluded: fn(&Step, &Step) -> bool,
     ) -> Result<HashSet<StepId>, Error> {
-        let path = |it: &StepId| format!("{}/step-{}.md", it.plan, it.number);
-        let dir = self.state.dir();
-        let full = |it: &StepId| {
-            let below = if dir.is_empty() { path(it) } else { format!("{dir}/{}", path(it)) };
-            format!("{tip}:{below}").into_bytes()
-        };
-        let names: Vec<_> = steps.iter().map(full).collect();
+        let names = self.names_in(tip, steps);
         let mut texts = self.texts(git, &names)?;
         if texts.iter().any(Option::is_none) && self.is_partial(git)? && self.fetch_missing(git, tip)? {
             texts = self.texts(git, &names)?;
         }
         let mut closed = HashSet::new();
         for (id, bytes) in steps.iter().zip(texts) {
-            let Some(there) = bytes.map(|it| self.step(id, &path(id), it)) else { continue };
-            let here = self.context.plans.read(Path::new(&path(id))).ok();
-            let here = here.map(|it| self.step(id, &path(id), it.bytes));
+            let Some(there) = bytes.map(|it| self.step(id, &path_of(id), it)) else { continue };
+            let here = self.context.plans.read(Path::new(&path_of(id))).ok();
+            let here = here.map(|it| self.step(id, &path_of(id), it.bytes));
             if there.is_closed() && !here.is_some_and(|here| is_excluded(&there, &here)) {
                 closed.insert(id.clone());
             }
         }
         Ok(closed)
+    }
+
+    /// Returns which of `steps` the branch had when the HEAD here left it, and has no longer.
+    fn gone_from(&self, git: &Git, tip: &Oid, steps: &[StepId]) -> Result<Vec<StepId>, Error> {
+        let missing = |commit: &Oid, steps: &[StepId]| -> Result<Vec<bool>, Error> {
+            Ok(self.texts(git, &self.names_in(commit, steps))?.iter().map(Option::is_none).collect())
+        };
+        let gone = steps.iter().zip(missing(tip, steps)?).filter(|it| it.1).map(|it| it.0.clone());
+        let gone: Vec<_> = gone.collect();
+        let Some(head) = git.head_commit()?.filter(|_| !gone.is_empty()) else { return Ok(Vec::new()) };
+        let Some(base) = git.merge_base(&head, tip)?.filter(|it| it != tip) else { return Ok(Vec::new()) };
+        if self.is_partial(git)? {
+            // A text that is missing there may only be missing here.
+            self.fetch_missing(git, tip)?;
+        }
+        let there = missing(&base, &gone)?.into_iter().zip(missing(tip, &gone)?);
+        Ok(gone.iter().zip(there).filter(|it| it.1 == (false, true)).map(|it| it.0.clone()).collect())
+    }
+
+    /// The names of the files of steps in a commit.
+    fn names_in(&self, commit: &Oid, steps: &[StepId]) -> Vec<Vec<u8>> {
+        steps.iter().map(|it| format!("{commit}:{}", self.path_in_repository(it)).into_bytes()).collect()
+    }
+
+    fn path_in_repository(&self, step: &StepId) -> String {
+        let dir = self.state.dir();
+        if dir.is_empty() { path_of(step) } else { format!("{dir}/{}", path_of(step)) }
     }
 
     pub(super) fn step(&self, id: &StepId, path: &str, bytes: Vec<u8>) -> Step {
@@ -173,6 +212,10 @@ impl Sync<'_> {
             Err(_) => Ok(false),
         }
     }
+}
+
+fn path_of(step: &StepId) -> String {
+    format!("{}/step-{}.md", step.plan, step.number)
 }
 
 /// Whether a step that is closed on the branch was reopened here: it is open here, and has all attempts of the branch's

@@ -3,8 +3,8 @@
 //! Each record of this clone is compared with the step's file, which is the truth about what happened here.
 
 use super::seen::Seen;
-use super::state::{Own, SyncState, Wanted};
-use super::{Pushed, Sync, local, record_ttl};
+use super::state::{OwnRecord, SyncState, Wanted};
+use super::{Pushed, Sync, ending, local, record_ttl};
 use crate::api::context::Context;
 use crate::api::error::Error;
 use crate::disk::{self, DiskError, ProcessState};
@@ -47,7 +47,7 @@ impl Sync<'_> {
         Ok(settled)
     }
 
-    fn settle_one(&self, own: Own, id: &StepId, seen: &Seen) -> Result<Option<Settled>, Error> {
+    fn settle_one(&self, own: OwnRecord, id: &StepId, seen: &Seen) -> Result<Option<Settled>, Error> {
         // Another process is making this change.
         let is_busy = own
             .writer
@@ -68,14 +68,18 @@ impl Sync<'_> {
             return Ok(None);
         }
         let own = self.with_value(own, id, step.as_ref())?;
+        let is_of_here = !self.is_of_other_tree(&own);
         let (own, what) = match (own.state(), here) {
+            // Another working tree has the step's file, which may be older or newer than the one here.
+            _ if !is_of_here && own.is_unsettled() => (Some(own), "confirmed"),
+            (Some(State::Claimed), Here::Ended(_) | Here::Unknown) if !is_of_here => return Ok(None),
             (Some(State::Claimed), Here::Ended(state)) => (self.in_state(own, state)?, "confirmed"),
             (Some(State::Claimed), Here::Unknown) => {
                 let held = own.newest().cloned();
-                (Some(Own { held, wanted: Some(Wanted::Gone), ..own }), "released")
+                (Some(OwnRecord { held, wanted: Some(Wanted::Gone), ..own }), "released")
             }
-            (Some(state), Here::AtWork) if state.has_ended() => {
-                (self.in_state(own, State::Claimed)?.map(|it| Own { writer: None, ..it }), "restored")
+            (Some(state), Here::AtWork) if state.has_ended() && is_of_here => {
+                (self.in_state(own, State::Claimed)?.map(|it| OwnRecord { writer: None, ..it }), "restored")
             }
             _ if own.is_unsettled() => (Some(own), "confirmed"),
             (Some(state), _) if state.has_ended() && !seen.records.contains_key(&own.name) => {
@@ -92,7 +96,7 @@ impl Sync<'_> {
         let Some(own) = own else { return Ok(None) };
         // If the push shows that the claim is lost, this is stored before a file is changed: after a crash, or in another
         // working tree that has the claim, the next call takes it back.
-        let own = Own { is_taken_back: true, ..own };
+        let own = OwnRecord { is_taken_back: true, ..own };
         let claim = own.clone();
         let why = match self.push(own, &[])? {
             Pushed::Done => return Ok(Some(Settled { step: id.to_string(), what, why: None })),
@@ -108,7 +112,7 @@ impl Sync<'_> {
 
     /// Undoes a lost claim in this working tree. Its record stays while the file of another working tree shows the
     /// claim or its result, because only a command in that tree changes its files.
-    fn take_back(&self, own: &Own, id: &StepId, step: Option<&Step>) -> Result<(), Error> {
+    fn take_back(&self, own: &OwnRecord, id: &StepId, step: Option<&Step>) -> Result<(), Error> {
         local::take_back(self.context, id, &own.claim, own.file.as_ref())?;
         match self.is_in_a_tree(own, id, step) {
             true => Ok(()),
@@ -119,7 +123,7 @@ impl Sync<'_> {
     /// Like [`Self::take_back`], for a claim that was lost earlier.
     fn take_back_later(
         &self,
-        own: &Own,
+        own: &OwnRecord,
         id: &StepId,
         step: Option<&Step>,
         seen: &Seen,
@@ -138,7 +142,7 @@ impl Sync<'_> {
 
     /// Whether the step's file in a working tree of this clone shows a claim or its result. If the working trees or the
     /// file's path are not known, the answer is no, so that no record stays forever.
-    fn is_in_a_tree(&self, own: &Own, id: &StepId, step: Option<&Step>) -> bool {
+    fn is_in_a_tree(&self, own: &OwnRecord, id: &StepId, step: Option<&Step>) -> bool {
         let path = own.file.as_ref().map(|it| &it.path).or(step.map(|it| &it.path));
         let (plans, worktree) = (&self.context.plans, &self.state.worktree);
         let Some((path, trees)) = path.zip(plans.worktrees(worktree)) else { return false };
@@ -165,8 +169,12 @@ impl Sync<'_> {
     }
 
     /// Handles a claim that the registry once confirmed; it may have been taken over since.
-    fn check_held(&self, own: Own, id: &StepId, seen: &Seen) -> Result<Option<Settled>, Error> {
+    fn check_held(&self, own: OwnRecord, id: &StepId, seen: &Seen) -> Result<Option<Settled>, Error> {
         let Some(there) = seen.records.get(&own.name) else {
+            if self.is_moved_on_branch(&own)? {
+                self.state.remove(&own.name)?;
+                return Ok(None);
+            }
             // The record was deleted, for example by `push --mirror`.
             let Some(own) = self.in_state(own, State::Claimed)? else { return Ok(None) };
             let (what, why) = match self.push(own, &[])? {
@@ -182,28 +190,36 @@ impl Sync<'_> {
         let foreign = Some(there).filter(|it| it.record.as_ref().is_none_or(|it| it.id != own.claim));
         let Some(foreign) = foreign else { return Ok(None) };
         let why = Some(holder(foreign.record.as_ref()));
-        self.state.put(&Own { is_lost: true, ..own })?;
+        self.lose(own)?;
         leases::forget(self.context, id);
         Ok(Some(Settled { step: id.to_string(), what: "lost", why }))
     }
 
     /// Like [`Self::with_value`], with the step as it is now.
-    pub(crate) fn with_own_value(&self, own: Own) -> Result<Own, Error> {
+    pub(crate) fn with_own_value(&self, own: OwnRecord) -> Result<OwnRecord, Error> {
         let id = own.step.clone();
         let step = if own.newest().is_none() { self.load(&id)? } else { None };
         self.with_value(own, &id, step.as_ref())
     }
 
     /// Gives a claim that was made with `--offline` its first value.
-    fn with_value(&self, own: Own, id: &StepId, step: Option<&Step>) -> Result<Own, Error> {
+    fn with_value(&self, own: OwnRecord, id: &StepId, step: Option<&Step>) -> Result<OwnRecord, Error> {
         if own.newest().is_some() || !own.is_offline {
             return Ok(own);
         }
         let by = step.and_then(|it| it.claim.as_ref()).and_then(|it| it.by.clone());
         let by = by.unwrap_or_else(|| self.context.by.clone());
         let ttl = record_ttl(self.context.config.lease(), false);
-        let value = self.value(&self.new_record(id, &own.claim, &by, ttl)?)?;
-        Ok(Own { wanted: Some(Wanted::Value { value, from: None }), ..own })
+        let under = own.under.as_ref().unwrap_or(id);
+        let value = self.value(&self.new_record(under, &own.claim, &by, ttl)?.of_step(under, id))?;
+        Ok(OwnRecord { wanted: Some(Wanted::Value { value, from: None }), ..own })
+    }
+
+    /// Whether the step was claimed in another working tree that still exists. What its file says there counts.
+    fn is_of_other_tree(&self, own: &OwnRecord) -> bool {
+        let other = own.tree.as_ref().filter(|it| **it != self.state.worktree.root);
+        let trees = || self.context.plans.worktrees(&self.state.worktree);
+        other.is_some_and(|it| trees().is_some_and(|all| all.contains(it)))
     }
 
     fn load(&self, id: &StepId) -> Result<Option<Step>, Error> {
@@ -214,7 +230,7 @@ impl Sync<'_> {
         }
     }
 
-    fn here(&self, step: Option<&Step>, own: &Own) -> Here {
+    fn here(&self, step: Option<&Step>, own: &OwnRecord) -> Here {
         let Some(step) = step else { return self.by_lease(own) };
         if has_claim(step, &own.claim) {
             return Here::AtWork;
@@ -226,7 +242,7 @@ impl Sync<'_> {
         }
     }
 
-    fn by_lease(&self, own: &Own) -> Here {
+    fn by_lease(&self, own: &OwnRecord) -> Here {
         match Leases::of(self.context).find(&own.claim) {
             Some(_) => Here::AtWork,
             None => Here::Unknown,
@@ -236,6 +252,53 @@ impl Sync<'_> {
 
 fn has_claim(step: &Step, claim: &str) -> bool {
     step.claim.as_ref().is_some_and(|it| it.id == claim)
+}
+
+/// Brings the records of steps into line with their files, which `undo` has restored. Returns what happened to claims
+/// that are lost.
+pub(crate) fn restored(context: &Context, steps: &[StepId]) -> Vec<Settled> {
+    let mut lost = Vec::new();
+    for step in steps {
+        match restored_one(context, step) {
+            Ok(settled) => {
+                for it in settled {
+                    match it.what {
+                        "lost" => lost.push(it),
+                        "unsettled" => ending::unsettled(context, step, &it.why.unwrap_or_default()),
+                        _ => {}
+                    }
+                }
+            }
+            Err(error) => ending::unsettled(context, step, &error.to_string()),
+        }
+    }
+    lost
+}
+
+fn restored_one(context: &Context, id: &StepId) -> Result<Vec<Settled>, Error> {
+    let Some(state) = SyncState::of(context) else { return Ok(Vec::new()) };
+    let own = state.own(id).filter(|it| !it.is_lost);
+    let claim = LoadQuery::step(id).load(context).ok().and_then(|it| {
+        let step = it.plans.step(id)?;
+        let claim = step.claim_in_force().filter(|_| it.plans.claims().lapse(step, context.now).is_none());
+        claim.map(|it| it.id.clone())
+    });
+    let own = match (own, claim) {
+        (Some(own), None) => own,
+        (Some(own), Some(claim)) if own.claim == claim => own,
+        (own, Some(claim)) => {
+            let (held, was) = own.map(|it| (it.held, it.claim)).unzip();
+            let new = OwnRecord::new(&state, id.clone(), claim);
+            let own = OwnRecord { held: held.flatten(), was, is_offline: true, ..new };
+            state.put(&own)?;
+            own
+        }
+        (None, None) => return Ok(Vec::new()),
+    };
+    let Some(sync) = Sync::of(context)? else { return Ok(Vec::new()) };
+    let (all, seen) = (state.siblings(&own).into_iter().chain([own]), state.seen());
+    let settled = all.map(|it| sync.settle_one(it, id, &seen));
+    settled.filter_map(Result::transpose).collect()
 }
 
 /// The holder of a record, as text for people.
@@ -250,7 +313,7 @@ pub(crate) fn holder(record: Option<&Record>) -> String {
 /// now.
 pub(crate) fn unsettled(context: &Context) -> Vec<StepId> {
     let Some(state) = SyncState::of(context) else { return Vec::new() };
-    let is_busy = |it: &Own| {
+    let is_busy = |it: &OwnRecord| {
         it.writer.as_ref().is_some_and(|it| it.state(context.plans.disk()) == ProcessState::Running)
     };
     let all = state.unsettled().into_iter().filter(|it| !is_busy(it));

@@ -4,6 +4,7 @@
 //! before the registry is asked for a change, so that after a crash or a lost answer the same change can be made again.
 
 use std::collections::HashSet;
+use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
@@ -25,9 +26,20 @@ const OPEN: &str = ".open";
 
 /// A record of this clone.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Own {
+pub(crate) struct OwnRecord {
     pub(crate) name: Name,
+    /// The step's present id.
     pub(crate) step: StepId,
+    /// The earlier id of the step, if this is its record under that id: a step that was moved after it was claimed has a
+    /// record under each id, because other clones may not have the move yet.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) under: Option<StepId>,
+    /// Its earlier ids, in the record under its present id.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) earlier: Vec<StepId>,
+    /// The working tree in which it was claimed; unknown for claims of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) tree: Option<PathBuf>,
     /// The claim's id.
     pub(crate) claim: String,
     /// The last known value at the registry, if any.
@@ -74,18 +86,22 @@ pub(crate) enum Wanted {
     /// Another value.
     Value {
         value: Value,
-        /// The value of another clone that is taken over; `None` if [`Own::held`] is replaced.
+        /// The value of another clone that is taken over; `None` if [`OwnRecord::held`] is replaced.
         from: Option<Revision>,
     },
     /// No record.
     Gone,
 }
 
-impl Own {
-    pub(crate) fn new(name: Name, step: StepId, claim: String) -> Self {
+impl OwnRecord {
+    /// The record of a claim in this working tree.
+    pub(crate) fn new(state: &SyncState, step: StepId, claim: String) -> Self {
         Self {
-            name,
+            name: state.name_of(&step),
             step,
+            under: None,
+            earlier: Vec::new(),
+            tree: Some(state.worktree.root.clone()),
             claim,
             held: None,
             wanted: None,
@@ -202,38 +218,48 @@ impl SyncState {
     }
 
     /// The records of this clone for this plans directory.
-    pub(crate) fn all_own(&self) -> Vec<Own> {
+    pub(crate) fn all_own(&self) -> Vec<OwnRecord> {
         self.own_where(|it| it != LAST && !it.ends_with(OPEN))
     }
 
     /// Those of [`Self::all_own`] with a change that the registry has not confirmed.
-    pub(crate) fn unsettled(&self) -> Vec<Own> {
+    pub(crate) fn unsettled(&self) -> Vec<OwnRecord> {
         let open = self.own.names().into_iter().filter_map(|it| it.strip_suffix(OPEN).map(str::to_owned));
         let open: HashSet<_> = open.collect();
-        self.own_where(|it| open.contains(it)).into_iter().filter(Own::is_unsettled).collect()
+        self.own_where(|it| open.contains(it)).into_iter().filter(OwnRecord::is_unsettled).collect()
     }
 
-    fn own_where(&self, is_wanted: impl Fn(&str) -> bool) -> Vec<Own> {
+    fn own_where(&self, is_wanted: impl Fn(&str) -> bool) -> Vec<OwnRecord> {
         let all = self.own.all(is_wanted).into_iter();
-        let read = all.filter_map(|(_, bytes)| serde_json::from_slice::<Own>(&bytes).ok());
+        let read = all.filter_map(|(_, bytes)| serde_json::from_slice::<OwnRecord>(&bytes).ok());
         read.filter(|it| it.name.is_in(&self.dir)).collect()
     }
 
-    pub(crate) fn own(&self, step: &StepId) -> Option<Own> {
-        self.own_of(&self.name_of(step))
+    /// The record of the step that has this id here.
+    pub(crate) fn own(&self, step: &StepId) -> Option<OwnRecord> {
+        self.own_of(&self.name_of(step)).filter(|it| it.under.is_none())
     }
 
-    pub(crate) fn own_of(&self, name: &Name) -> Option<Own> {
-        let own: Own = serde_json::from_slice(&self.own.get(&name.key())?).ok()?;
+    /// The other records of the same claim, under other ids of its step.
+    pub(crate) fn siblings(&self, own: &OwnRecord) -> Vec<OwnRecord> {
+        let main = if own.under.is_some() { self.own(&own.step) } else { Some(own.clone()) };
+        let Some(main) = main.filter(|it| it.claim == own.claim) else { return Vec::new() };
+        let earlier = main.earlier.iter().filter_map(|it| self.own_of(&self.name_of(it)));
+        let earlier: Vec<_> = earlier.filter(|it| it.under.is_some() && it.claim == own.claim).collect();
+        earlier.into_iter().chain([main]).filter(|it| it.name != own.name).collect()
+    }
+
+    pub(crate) fn own_of(&self, name: &Name) -> Option<OwnRecord> {
+        let own: OwnRecord = serde_json::from_slice(&self.own.get(&name.key())?).ok()?;
         (own.name == *name).then_some(own)
     }
 
-    /// Whether this clone may have a record, without reading one.
+    /// Whether this clone may have a record under this id, without reading one.
     pub(crate) fn has_own(&self, step: &StepId) -> bool {
         self.own.has(&self.name_of(step).key())
     }
 
-    pub(crate) fn put(&self, own: &Own) -> Result<(), Error> {
+    pub(crate) fn put(&self, own: &OwnRecord) -> Result<(), Error> {
         let bytes = serde_json::to_vec(own).unwrap_or_default();
         let (key, open) = (own.name.key(), format!("{}{OPEN}", own.name.key()));
         self.write(|it| match own.is_unsettled() {
@@ -249,7 +275,7 @@ impl SyncState {
     }
 
     /// Removes the stored record, or stores its new state.
-    pub(crate) fn put_confirmed(&self, own: Own, now: Moment) -> Result<(), Error> {
+    pub(crate) fn put_confirmed(&self, own: OwnRecord, now: Moment) -> Result<(), Error> {
         let name = own.name.clone();
         own.confirmed(now).map_or_else(|| self.remove(&name), |it| self.put(&it))
     }
@@ -319,11 +345,13 @@ mod tests {
         Value { revision: Revision(text.to_owned()), body: text.to_owned(), ttl: 600 }
     }
 
-    fn own(held: Option<&str>, wanted: Option<Wanted>) -> Own {
+    fn own(held: Option<&str>, wanted: Option<Wanted>) -> OwnRecord {
         let name = Name::of("plans", &read_step_id("p:1").unwrap());
         let held = held.map(value);
         let step = read_step_id("p:1").unwrap();
-        Own { held, wanted, ..Own::new(name, step, "g1".to_owned()) }
+        let machine = super::super::tests::machine();
+        let state = SyncState::of(&super::super::tests::context(&machine)).unwrap();
+        OwnRecord { name, held, wanted, ..OwnRecord::new(&state, step, "g1".to_owned()) }
     }
 
     #[test]
@@ -357,7 +385,7 @@ mod tests {
             assert_eq!(left.is_some(), is_left, "{own:?}");
             assert!(left.is_none_or(|it| !it.is_unsettled() && it.held.as_ref() == own.newest()));
             let written = serde_json::to_vec(&own).unwrap();
-            assert_eq!(serde_json::from_slice::<Own>(&written).unwrap(), own);
+            assert_eq!(serde_json::from_slice::<OwnRecord>(&written).unwrap(), own);
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The protocol against a registry in memory: lost answers, take-overs and renewals of two clones.
 
 use super::claiming::{Announced, LocalClaim, is_due};
-use super::state::Own;
+use super::state::OwnRecord;
 use super::{Pushed, Sync, not_fetched, record_ttl, settling};
 use crate::api::context::Context;
 use crate::api::sync_config::{ClaimsAt, Namespace, SyncConfig};
@@ -119,7 +119,7 @@ fn what_is_unsettled_is_found_without_reading_all_records() {
     for nth in 2..100 {
         let step = read_step_id(&format!("p:{nth}")).unwrap();
         let name = sync.state.name_of(&step);
-        sync.state.put(&Own { name, step, wanted: None, ..own.clone() }).unwrap();
+        sync.state.put(&OwnRecord { name, step, wanted: None, ..own.clone() }).unwrap();
     }
     assert_eq!(sync.state.all_own().len(), 99);
     assert_eq!(calls(), few);
@@ -133,7 +133,7 @@ fn an_end_without_an_answer_is_sent_again_as_the_same_value() {
     let context = context(&machine);
     let sync = sync(&context, &registry, "a");
     assert!(matches!(announce(&sync, "g0000001"), Ok(Announced::Won { .. })));
-    let end = |own: Own| sync.in_state(own, State::Completed).unwrap().unwrap();
+    let end = |own: OwnRecord| sync.in_state(own, State::Completed).unwrap().unwrap();
     let own = end(sync.state.own(&step()).unwrap());
     registry.fail(&[Fault::AnswerLost]);
     assert!(matches!(sync.push(own.clone(), &[]).unwrap(), Pushed::Unsettled(_)));

@@ -1,0 +1,107 @@
+//! The records of claimed steps that get other ids, for example by `move`.
+//!
+//! A clone that does not have the move yet knows the step by its earlier id. Therefore the record under that id stays,
+//! beside the one under the present id. All records of a claim are renewed, ended and removed together, and if another
+//! clone takes over one of them, the claim is lost. A record under an earlier id is removed when the shared branch has
+//! the move (`merged`).
+
+use std::collections::HashSet;
+
+use super::state::{OwnRecord, SyncState, Wanted};
+use super::{Sync, ending};
+use crate::api::context::Context;
+use crate::api::error::Error;
+use crate::plan::id::StepId;
+use crate::store::registry::{Answer, Change, Name, Together};
+
+/// Gives this clone's records of steps that have other ids now their new ids, in one change.
+pub(crate) fn moved(context: &Context, moves: &[(StepId, StepId)]) {
+    let Some(state) = SyncState::of(context) else { return };
+    let moves = moves.iter().filter(|(from, to)| from != to && state.has_own(from));
+    let own = |(from, to): &(StepId, StepId)| Some((state.own(from).filter(|it| !it.is_lost)?, to.clone()));
+    let owns: Vec<_> = moves.filter_map(own).collect();
+    let failed = match move_records(context, &owns) {
+        Ok(true) => return,
+        Ok(false) => "its record could not be moved".to_owned(),
+        Err(error) => error.to_string(),
+    };
+    owns.iter().for_each(|(_, to)| ending::unsettled(context, to, &failed));
+}
+
+/// Returns false if the registry did not make the changes.
+fn move_records(context: &Context, owns: &[(OwnRecord, StepId)]) -> Result<bool, Error> {
+    let Some(sync) = Sync::of(context)?.filter(|_| !owns.is_empty()) else { return Ok(true) };
+    let taken: HashSet<_> = owns.iter().map(|(_, to)| sync.state.name_of(to)).collect();
+    let mut all = Vec::new();
+    for (own, to) in owns {
+        all.extend(sync.moved(own, to, &taken)?);
+    }
+    all.iter().try_for_each(|it| sync.state.put(it))?;
+    let sent: Vec<_> = all.into_iter().filter(|it| it.change().is_some()).collect();
+    let changes: Vec<Change> = sent.iter().filter_map(OwnRecord::change).collect();
+    let answers = sync.registry.change(&changes, Together::AllOrNone).map_err(|it| sync.error(&it))?;
+    if answers.iter().any(|it| *it != Answer::Done) {
+        return Ok(false);
+    }
+    let now = super::state::now(context);
+    sent.into_iter().try_for_each(|it| sync.state.put_confirmed(it, now.clone()))?;
+    Ok(true)
+}
+
+impl Sync<'_> {
+    /// The records of a moved step: the one under its new id, and those under its earlier ids. `taken` are the names that
+    /// other moved steps get; no record of this step remains there.
+    fn moved(&self, own: &OwnRecord, to: &StepId, taken: &HashSet<Name>) -> Result<Vec<OwnRecord>, Error> {
+        let mut all = Vec::new();
+        for id in own.earlier.iter().chain([&own.step]).filter(|it| !taken.contains(&self.state.name_of(it)))
+        {
+            let there = self.state.own_of(&self.state.name_of(id)).filter(|it| it.claim == own.claim);
+            let Some(there) = there else { continue };
+            let (step, under, wanted) = (to.clone(), Some(id.clone()), self.wanted(own, id, to)?);
+            all.push(OwnRecord { step, under, wanted, earlier: Vec::new(), file: None, ..there });
+        }
+        let name = self.state.name_of(to);
+        // An earlier step with this id may have left a record.
+        let there = self.state.own_of(&name).filter(|it| !it.is_lost);
+        let (held, was) = there.map(|it| (it.held, it.claim)).unzip();
+        let (held, wanted, writer) = (held.flatten(), self.wanted(own, to, to)?, None);
+        let earlier = all.iter().filter_map(|it| it.under.clone()).collect();
+        all.push(OwnRecord { name, step: to.clone(), earlier, held, wanted, was, writer, ..own.clone() });
+        Ok(all)
+    }
+
+    /// The value of the record of a claim under this id; `None` if it was claimed with `--offline`.
+    fn wanted(&self, own: &OwnRecord, id: &StepId, now: &StepId) -> Result<Option<Wanted>, Error> {
+        let Some(record) = own.record() else { return Ok(None) };
+        let record = record.again(record.state, self.context.now, self.nonce()?).of_step(id, now);
+        Ok(Some(Wanted::Value { value: self.value(&record)?, from: None }))
+    }
+
+    /// Notes that another clone has taken a claim over, and removes the other records of the claim.
+    pub(super) fn lose(&self, own: OwnRecord) -> Result<(), Error> {
+        let siblings = self.state.siblings(&own);
+        let gone = siblings.iter().filter_map(|it| {
+            let old = it.held.as_ref()?.revision.clone();
+            Some(Change::Delete { name: it.name.clone(), old })
+        });
+        // Without an answer, a record that is not renewed lapses.
+        let gone: Vec<_> = gone.collect();
+        if !gone.is_empty() {
+            self.registry.change(&gone, Together::Each).ok();
+        }
+        let is_taken_back = own.is_taken_back;
+        for it in siblings.into_iter().chain([own]) {
+            match it.under {
+                Some(_) => self.state.remove(&it.name)?,
+                None => self.state.put(&OwnRecord {
+                    is_lost: true,
+                    wanted: None,
+                    is_offline: false,
+                    is_taken_back,
+                    ..it
+                })?,
+            }
+        }
+        Ok(())
+    }
+}
