@@ -75,7 +75,7 @@ const PRESETS: [Preset; 4] = [
         prompt: PromptBy::Stdin,
         cost: Some("total_cost_usd"),
         answer: Some("result"),
-        checked: "options checked against the help of Claude Code 2.1.330; no model was asked",
+        checked: "options checked against the help of Claude Code 2.1.330; not tested with a model",
     },
     Preset {
         name: "codex",
@@ -83,7 +83,7 @@ const PRESETS: [Preset; 4] = [
         prompt: PromptBy::Stdin,
         cost: None,
         answer: None,
-        checked: "options checked against the help of codex-cli 0.169.0; no model was asked",
+        checked: "options checked against the help of codex-cli 0.169.0; not tested with a model",
     },
     Preset {
         name: "gemini",
@@ -99,7 +99,7 @@ const PRESETS: [Preset; 4] = [
         prompt: PromptBy::Stdin,
         cost: None,
         answer: Some("response"),
-        checked: "options checked against the help of Gemini CLI 0.61.0; no model was asked",
+        checked: "options checked against the help of Gemini CLI 0.61.0; not tested with a model",
     },
     Preset {
         name: "aider",
@@ -107,7 +107,7 @@ const PRESETS: [Preset; 4] = [
         prompt: PromptBy::File,
         cost: None,
         answer: None,
-        checked: "options checked against the help of aider 0.86.2; no model was asked",
+        checked: "options checked against the help of aider 0.86.2; not tested with a model",
     },
 ];
 

@@ -173,7 +173,7 @@ impl Error {
                 None => "`planwatch new TITLE STEP…` creates one".to_owned(),
             },
             Self::NoSuchStep { steps, .. } if steps.is_empty() => "the plan has no steps".to_owned(),
-            Self::NoSuchStep { steps, .. } => format!("its steps are {}", few(steps, MOST_NAMED)),
+            Self::NoSuchStep { steps, .. } => format!("the plan's steps are {}", few(steps, MOST_NAMED)),
             Self::NoSuchPhase { nearest: Some(it), .. } => format!("did you mean `{it}`?"),
             Self::NoSuchPhase { known, plan, .. } if known.is_empty() => {
                 format!("no phase of `{plan}` needs a confirmation: `confirm_phases` names those that do")

@@ -123,7 +123,7 @@ fn config(context: &Context) -> Check {
 }
 
 fn trust(context: &Context) -> Check {
-    let name = "own state";
+    let name = "state directory";
     match context.plans.runtime_dir() {
         Some(_) if context.plans.has_foreign_state() => {
             let place = shown_path(&context.root_name(), &context.plans.in_state_dir("").to_string_lossy());
@@ -167,7 +167,7 @@ fn file_system(context: &Context) -> Check {
 fn exchange(context: &Context) -> Check {
     let hint =
         "a save at the same instant as a write can be lost; local file systems do not have this problem";
-    tried("exchange of names", context.plans.abilities().exchange, "works", ("missing", hint))
+    tried("atomic exchange", context.plans.abilities().exchange, "works", ("missing", hint))
 }
 
 fn leases(context: &Context) -> Check {
@@ -279,7 +279,7 @@ fn watches(context: &Context) -> Check {
 
 /// `of_project`: the kept texts of files that `init` has changed.
 fn kept(context: &Context, of_project: &[Kept]) -> Check {
-    let name = "kept texts";
+    let name = "stored versions";
     let kept = context.plans.kept();
     if kept.is_empty() && of_project.is_empty() {
         return ok(name, "none");

@@ -47,19 +47,19 @@ pub const PRESETS: [Preset; 3] = [
     Preset {
         name: "claude",
         words: &["claude", "-p", "--permission-mode", "plan", "--permission-prompts", "none"],
-        checked: "options checked against the help of Claude Code 2.1.330; no model was asked",
+        checked: "options checked against the help of Claude Code 2.1.330; not tested with a model",
         conversation: 400_000,
     },
     Preset {
         name: "codex",
         words: &["codex", "exec", "--sandbox", "read-only", "--skip-git-repo-check", "-"],
-        checked: "options checked against the help of codex-cli 0.169.0; no model was asked",
+        checked: "options checked against the help of codex-cli 0.169.0; not tested with a model",
         conversation: 400_000,
     },
     Preset {
         name: "gemini",
         words: &["gemini", "--approval-mode", "plan"],
-        checked: "options checked against the help of Gemini CLI 0.61.0; no model was asked",
+        checked: "options checked against the help of Gemini CLI 0.61.0; not tested with a model",
         conversation: 1_500_000,
     },
 ];

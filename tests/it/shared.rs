@@ -93,7 +93,7 @@ fn each_state_directory_has_its_own_undo_index_and_daemon() {
     let doctor = run_elsewhere(&place, "doctor");
     assert_eq!(doctor.code, 0, "{}", doctor.stdout);
     let at = own.strip_prefix(place.work()).unwrap();
-    assert!(doctor.stdout.contains(&format!("own state             {}", at.display())), "{}", doctor.stdout);
+    assert!(doctor.stdout.contains(&format!("state directory       {}", at.display())), "{}", doctor.stdout);
     // There is a daemon for each, and its commands find it.
     for (run, is_there) in [(true, &own), (false, &place.file("plans/.planwatch"))] {
         let line = |line: &str| if run { run_elsewhere(&place, line) } else { place.run(line) };

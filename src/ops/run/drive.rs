@@ -198,7 +198,7 @@ impl Driver<'_> {
         let request = self.request;
         let said = match () {
             () if request.max_time.is_some_and(|it| self.surface.elapsed() >= it) => {
-                "the time of the run (--max-time) is over".to_owned()
+                "the run reached its time limit (--max-time)".to_owned()
             }
             () if request.budget.zip(state.cost).is_some_and(|(limit, cost)| cost >= limit) => {
                 let cost = state.cost.unwrap_or_default();

@@ -178,7 +178,7 @@ fn hints_are_translated_or_left_out() {
             Some("delete_plan asks the person before it removes it"),
             Some("send `yes` to remove it"),
         ),
-        ("its steps are 1, 2, 3", Some("its steps are 1, 2, 3"), Some("its steps are 1, 2, 3")),
+        ("the plan's steps are 1, 2, 3", Some("the plan's steps are 1, 2, 3"), Some("the plan's steps are 1, 2, 3")),
     ] {
         assert_eq!(for_surface(hint, Surface::Tools).as_deref(), tools, "{hint}");
         assert_eq!(for_surface(hint, Surface::Routes).as_deref(), routes, "{hint}");

@@ -310,7 +310,7 @@ fn refusals_say_what_to_do_next() {
     check(
         "claim_next_step",
         json!({"plan": "auth:9"}),
-        "not-found: there is no step `auth:9`; its steps are 1, 2, 3",
+        "not-found: there is no step `auth:9`; the plan's steps are 1, 2, 3",
     );
     check(
         "get_plan",

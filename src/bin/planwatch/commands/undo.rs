@@ -40,7 +40,7 @@ fn screen(items: &[UndoItem], now: Time, width: Option<usize>) -> String {
         column("change", Yields::Nothing),
         column("when", Yields::Last),
         column("files", Yields::Text),
-        column("blocked", Yields::Text),
+        column("cannot undo", Yields::Text),
     ]);
     for item in items {
         let files = match item.paths.as_slice() {
