@@ -1,4 +1,4 @@
-"""Reads the arguments of a script. --help prints the text at its head, and what it does not know is an error."""
+"""Reads the arguments of a script. --help prints the text at its head, and an unknown argument is an error."""
 import argparse
 
 

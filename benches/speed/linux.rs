@@ -121,7 +121,7 @@ struct Options {
     wanted: Vec<String>,
     is_quick: bool,
     n_plans: usize,
-    /// The directory of the corpora. Missing ones are created, and all stay there.
+    /// The directory of the corpora. Missing corpora are created, and none is removed.
     kept: Option<PathBuf>,
 }
 

@@ -1,4 +1,4 @@
-// The judges of LOOK's figures L1 to L6; see scripts/browser-check.
+// The checks of the figures L1 to L6; see scripts/browser-check.
 import { appendFileSync, mkdirSync, readFileSync, readdirSync, writeFileSync } from 'node:fs';
 import { cpus } from 'node:os';
 import { join } from 'node:path';
@@ -18,7 +18,7 @@ const PAGES = ['/', '/?status=all', '/plan/feature-auth', '/plan/feature-auth?vi
   '/plan/feature-auth?view=decisions', '/plan/ledger-migration', '/plan/ledger-migration?view=graph', '/plan/ledger-migration?view=graph&around=4', '/plan/ledger-migration?view=timeline', '/plan/ledger-migration?view=text', '/plan/ledger-migration/edit', '/step/ledger-migration:4', '/step/docs-onboarding:5',
   '/step/feature-auth:2', '/step/feature-auth:2/edit', '/search?q=token', '/search', '/search?q=codex', '/undo', '/decisions', '/insights', '/problems', '/stats', '/stats?plan=feature-auth&since=7d', '/plan/aims', '/plan/aims?view=text', '/plan/none'];
 
-/** A plan whose goals have boxes. */
+/** A plan whose goals have task boxes. */
 function aims(to) {
   mkdirSync(join(to, 'aims'));
   writeFileSync(join(to, 'aims', 'plan.md'), '---\nstatus: active\ngoals:\n  - "[ ] fast"\n  - "[x] small"\n  - plain\n---\n# Aims\n\n- [ ] a task\n');
@@ -74,7 +74,7 @@ async function L3() {
   await large();
 }
 
-/** An open menu is seen whole on a low window, and has the keys for itself. */
+/** An open menu is completely visible in a low window, and only the menu reacts to keys. */
 async function menus(it) {
   const faults = [];
   const { context, page, origin } = await signedIn(browser, it, faults, { viewport: { width: 1280, height: 420 } });
@@ -181,7 +181,7 @@ async function keys(it) {
   await press('u');
   await page.waitForFunction(() => document.querySelector('.notice')?.textContent.includes('is undone'));
   fault(text(step) === before, 'u does not undo it');
-  // A reason is asked for, and Esc changes nothing.
+  // The page asks for a reason, and Esc changes nothing.
   const id = `ledger-migration:${step}`, select = () => page.locator(`[data-step="${id}"] a.title`).focus();
   await select();
   await press('b');
@@ -197,7 +197,7 @@ async function keys(it) {
   fault(text(step).includes('no access') && text(step).includes('blocked'), 'b does not block with the reason');
   await page.click('.notice form[data-act=undo] button');
   await page.waitForFunction(() => document.querySelector('.notice')?.textContent.includes('is undone'));
-  // What needs a form opens it on the page of the step.
+  // A key whose verb needs a form opens that form on the page of the step.
   for (const [key, field] of [['n', 'note-text'], ['a', 'outcome'], ['+', 'add-title']]) {
     await page.goto(`${origin}/plan/ledger-migration`);
     await page.waitForSelector('html.has-script');
@@ -214,7 +214,7 @@ async function keys(it) {
   await context.close();
 }
 
-/** The details of a step: what is refused is said at its field, and the rest of what is typed stays. */
+/** The details of a step: a refusal is shown at its field, and text in the other fields stays. */
 async function details(it) {
   const faults = [], fault = (is_fine, said) => { if (!is_fine) faults.push(said); };
   const { context, page, origin } = await signedIn(browser, it, faults);
@@ -238,11 +238,11 @@ async function details(it) {
   await context.close();
 }
 
-/** The editor says that the file has changed when the page sees it, not only when the text is saved. */
+/** The editor reports a changed file as soon as the page receives the change, not only when the text is saved. */
 async function editing(it) {
   const faults = [], file = it.at('feature-auth', 'step-2.md');
   const { context, page, origin } = await signedIn(browser, it, faults);
-  // Headless Chromium shows one tab at a time; both count as seen here.
+  // Headless Chromium shows one tab at a time; both count as visible here.
   await context.addInitScript(() => Object.defineProperty(document, 'hidden', { get: () => false }));
   await page.goto(`${origin}/step/feature-auth:2/edit`);
   await page.waitForSelector('html.has-script');
@@ -291,7 +291,7 @@ async function sessions(it) {
   await context.close();
 }
 
-/** A plan of 200 steps: the board is not endless, and the whole graph begins where work is left. */
+/** A plan of 200 steps: each column of the board is limited, and the whole graph first shows open steps. */
 async function large() {
   const faults = [], it = plans((to) => { long(to, 'long', 200); chain(to, 'chain', 200); });
   const { context, page, origin } = await signedIn(browser, it, faults, { viewport: { width: 1400, height: 900 } });
@@ -314,7 +314,7 @@ async function large() {
   it.stop();
 }
 
-/** What is seen first on narrow windows, and what stays in its place. */
+/** The order of elements in narrow windows, and elements that do not move. */
 async function narrow(it) {
   const faults = [];
   for (const width of [360, 800]) {
@@ -411,7 +411,7 @@ async function L4() {
       run: globalThis.__run,
       bad: [...document.querySelectorAll('script:not([src^="/app.js?"]), iframe, object, embed, video, base, meta[http-equiv], style, link:not([href^="/"]), main [href^="javascript" i], main [href^="data" i], form:not([action^="/"]):not([method=dialog]):not([data-filter])')].map((it) => it.outerHTML.slice(0, 99)),
       on: [...document.querySelectorAll('*')].flatMap((it) => [...it.attributes]).filter((it) => /^on/i.test(it.name) || it.name === 'style').map((it) => it.name),
-      // In the text itself they stay, isolated from what is around it.
+      // In the text itself these characters stay, isolated from the text around it.
       bidi: [...document.querySelectorAll('#main *')].some((it) => !it.closest('.prose, textarea, noscript') && [...it.childNodes].some((text) => text.nodeType === 3 && /[\u202A-\u202E\u2066-\u2069]/.test(text.nodeValue))),
     }));
     if (found.run) faults.push(`${path}: a script ran`);
@@ -450,7 +450,7 @@ async function L2() {
   it.stop();
 }
 
-/** Notes in the page when the step's new title is shown, or a later one: a page that is busy leaves out what is between. */
+/** Records in the page when the step's new title, or a later one, is shown. A busy page skips the titles in between. */
 const WATCH = () => {
   globalThis.seen = {};
   const look = () => { for (const [, nth] of document.querySelector('#main').textContent.matchAll(/save-(\d+)-/g)) for (let it = Number(nth); it >= 0 && !globalThis.seen[it]; it--) globalThis.seen[it] = Date.now(); };
@@ -464,7 +464,7 @@ async function L1() {
   const { context, page, origin } = await signedIn(browser, it, faults);
   const tabs = [page, ...await Promise.all(Array.from({ length: n_tabs - 1 }, () => context.newPage()))];
   for (const tab of tabs) {
-    // Headless Chromium shows one tab at a time; all of them count as seen here.
+    // Headless Chromium shows one tab at a time; all of them count as visible here.
     await tab.addInitScript(() => Object.defineProperty(document, 'hidden', { get: () => false }));
     await tab.goto(`${origin}/plan/long`);
     await tab.evaluate(WATCH);
@@ -515,7 +515,7 @@ async function L5() {
   await doubleClick(page, origin, it.at('long', 'step-8.md'));
   await page.goto(`${origin}/step/long:1`);
   const token = await page.inputValue('input[name=page]');
-  let untold = 0, told = 0, kept = 0;
+  let lost = 0, refused = 0, kept = 0;
   const saves = [];
   for (let nth = 0; nth < n; nth++) {
     const step = nth % 8 + 1, path = it.at('long', `step-${step}.md`), word = `word-${nth}-end`;
@@ -531,19 +531,19 @@ async function L5() {
     saves.push([`line ${word}`]);
     const [is_ok, said] = await acting;
     if (said.includes('is kept as')) kept++;
-    if (!is_ok) { told++; continue; }
+    if (!is_ok) { refused++; continue; }
     saves.push([`note ${word}`, nth % 2 ? 'beside' : 'over']);
   }
   const everything = [];
   const walk = (at) => readdirSync(at, { withFileTypes: true }).forEach((it) => it.isDirectory() ? walk(join(at, it.name)) : it.isFile() && everything.push(readFileSync(join(at, it.name), 'utf8')));
   walk(it.at());
   const all = everything.join('\n');
-  for (const [text, beside] of saves) if (!all.includes(text) && !beside) untold++;
+  for (const [text, beside] of saves) if (!all.includes(text) && !beside) lost++;
   // An editor that saves a text that it read before the note was written removes the note itself; an editor that
   // appends a line does not.
   const gone = (how) => saves.filter(([text, beside]) => beside === how && !all.includes(text)).length;
-  check('L5 saves', untold === 0, `${untold} of ${n} saves lost; ${kept} kept next to their file, ${told} actions refused`);
-  check('L5 actions', gone('beside') === 0, `${gone('beside')} of ${n - told} notes lost; ${gone('over')} more were overwritten by the editor`);
+  check('L5 saves', lost === 0, `${lost} of ${n} saves lost; ${kept} kept next to their file, ${refused} actions refused`);
+  check('L5 actions', gone('beside') === 0, `${gone('beside')} of ${n - refused} notes lost; ${gone('over')} more were overwritten by the editor`);
   await context.close();
   it.stop();
 }

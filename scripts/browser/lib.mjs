@@ -1,4 +1,4 @@
-// What the scripts about the pages share: plans in a directory of their own, a daemon, a browser that is signed in.
+// Shared by the scripts about the pages: plans in a temporary directory, a daemon, and a browser that is signed in.
 import { execFileSync } from 'node:child_process';
 import { cpSync, mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -79,7 +79,7 @@ export function save(path, text) {
 
 export const browser = () => chromium.launch({ executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium', headless: true, args: ['--no-sandbox', '--disable-dev-shm-usage'] });
 
-/** A context that is signed in; `faults` collects errors on the console and requests to elsewhere. */
+/** A context that is signed in; `faults` collects errors on the console and requests to other hosts. */
 export async function context(browser, it, faults, options = {}) {
   const context = await browser.newContext({ reducedMotion: 'reduce', ...options });
   const url = it.signIn();

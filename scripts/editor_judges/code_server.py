@@ -10,7 +10,7 @@ from editor_judges.ground import Project, SCRIPTS
 from mcp_judges import tools
 from mcp_judges.ground import PATIENCE, free_port
 
-# It needs Node 24, which is that of `tools`.
+# It needs Node 24, which `tools` installs.
 CODE_SERVER = "code-server@4.139.1"
 SETTINGS = {
     "security.workspace.trust.enabled": False,

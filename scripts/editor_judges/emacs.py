@@ -1,4 +1,4 @@
-"""Drives Emacs with eglot: a daemon without a window, which types keys, runs its timers, and is asked by emacsclient."""
+"""Drives Emacs with eglot: a daemon without a window, which types keys and runs its timers. emacsclient queries it."""
 import json
 import pathlib
 import re
@@ -6,7 +6,7 @@ import subprocess
 
 from editor_judges.ground import PATIENCE, block, until
 
-# What the checks ask for. Results are written as JSON into a file, so that no quoting of emacsclient is between.
+# The functions that the checks call. They write results to a file as JSON, so that emacsclient does not quote them.
 LISP = r"""
 (setq make-backup-files nil auto-save-default nil create-lockfiles nil eglot-connect-timeout 60
       ring-bell-function 'ignore enable-local-variables nil
@@ -140,14 +140,14 @@ class Emacs:
         return self.ask(f"(buffer-modified-p (find-buffer-visiting {quoted(path)}))")
 
     def reload(self, path):
-        """Reads a file again that a command changed, as `global-auto-revert-mode` does."""
+        """Rereads a file that a command has changed, as `global-auto-revert-mode` does."""
         self.do(f"(with-current-buffer (find-buffer-visiting {quoted(path)}) (revert-buffer t t t))")
 
     def _at(self, path, line, column, form):
         return f"(progn (judge-go {quoted(path)} {line} {column}) {form})"
 
     def type_over(self, path, line, column, length, text, stays=False):
-        """Replaces characters by typed ones. Emacs has no mode in which to stay."""
+        """Replaces characters by typed ones. Emacs has no insert mode, so `stays` has no effect."""
         self.do(self._at(path, line, column, f"(judge-type {length} {quoted(text)})"))
 
     def escape(self):
@@ -202,5 +202,5 @@ class Emacs:
 
 
 def quoted(text):
-    """A text as Lisp reads it."""
+    """A text as a Lisp string."""
     return '"' + str(text).replace("\\", "\\\\").replace('"', '\\"') + '"'

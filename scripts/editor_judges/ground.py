@@ -9,7 +9,7 @@ ROOT = ground.ROOT
 SCRIPTS = ROOT / "scripts"
 # A slow and busy machine needs less for every operation here.
 PATIENCE = 30
-# Both the editor's server and the command that it is compared with have this time.
+# The current time for planwatch, both in the editor's server and in the commands that it is compared with.
 NOW = "2026-11-21T12:00:00Z"
 BOM = "\ufeff"
 # The headings of docs/editors.md, by whether Neovim is 0.11 or newer.
@@ -28,7 +28,7 @@ FILES = {
 
 
 class Project(ground.Project):
-    """Plans with few words, so that each check names all that it expects. `README.md` beside them is no plan."""
+    """Short plans, so that each check can name the whole expected text. `README.md` beside them is not a plan."""
 
     def __init__(self, binary):
         super().__init__(binary, "planwatch-editor")

@@ -10,7 +10,7 @@ from editor_judges.ground import NEOVIM_SETTINGS, block, until
 # Each child that has ended would be reported as a warning.
 logging.getLogger("asyncio").setLevel(logging.ERROR)
 
-# What the checks ask for. It works in 0.7 and in 0.11.
+# The functions that the checks call. They work in 0.7 and in 0.11.
 LUA = r"""
 judge = { said = {} }
 vim.notify = function(message) table.insert(judge.said, tostring(message)) end
@@ -115,7 +115,7 @@ class Neovim:
         return self._buffer(path).options["modified"]
 
     def reload(self, path):
-        """Reads a file again that a command changed, as `autoread` does on the next key."""
+        """Rereads a file that a command has changed, as `autoread` does on the next key."""
         self.vim.command("checktime")
 
     def _go(self, path, line, column):
@@ -134,7 +134,7 @@ class Neovim:
     def _input(self, keys):
         while keys:
             keys = keys[self.vim.input(keys):]
-        # Keys are processed in order; an answer to a request means that they are.
+        # Keys are processed in order. The answer to a later request shows that they have been processed.
         self.vim.eval("1")
 
     def escape(self):

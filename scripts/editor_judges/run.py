@@ -1,4 +1,4 @@
-"""Runs the scenarios in Neovim and Emacs. scripts/editor-check starts it with the interpreter that has what drives Neovim."""
+"""Runs the scenarios in Neovim and Emacs. scripts/editor-check starts it with the interpreter that has pynvim."""
 import pathlib
 import sys
 
@@ -9,7 +9,7 @@ from mcp_judges.ground import Checks
 
 
 def makers(editors):
-    """What starts each editor, by a name for the lines that are printed."""
+    """The functions that start each editor, by the names in the printed lines."""
     found = {}
     if "neovim" in editors:
         from editor_judges.neovim import Neovim

@@ -1,4 +1,4 @@
-"""What a person does in an editor, and what must come of it. Each scenario has its own files and its own editor.
+"""What a person does in an editor, and the expected results. Each scenario has its own files and its own editor.
 
 Lines count from 1 and columns from 0. `editor` is a `Neovim` or an `Emacs`; both have the same operations.
 """
@@ -54,7 +54,7 @@ class Scene:
         self.bytes(name, path, expected)
 
     def status(self, name, step, expected):
-        """What other commands say of a step: by the files and by the index."""
+        """Other commands report this status of a step, from the files and from the index."""
         plan = step.split(":")[0]
         listed = {it["id"]: it["status"] for it in self.project.json("list", plan)["steps"]}[step]
         self.checks.same(f"`planwatch list`: {name}", listed, expected)
@@ -63,17 +63,17 @@ class Scene:
 
 
 def typo(it):
-    """A typo in a status is marked while it is typed, and mended by the quick fix. Nobody else sees it."""
+    """A typo in a status is marked while it is typed, and the quick fix corrects it. Other commands do not see it."""
     path = it.file("shop/step-1.md")
     original = path.read_bytes()
     it.editor.open(path)
     it.editor.type_over(path, 2, 8, len("pending"), "pendng", stays=True)
     it.shows("a typo in a status is marked while it is typed", path, [("unknown-status", 2, "pendng")])
-    it.bytes("nothing is written while one types", path, original)
+    it.bytes("nothing is written while text is typed", path, original)
     it.status("the typo is not saved", "shop:1", "pending")
     it.editor.escape()
     it.editor.act(path, 2, 9, "pending")
-    it.text("the quick fix mends the typo", path, original.decode())
+    it.text("the quick fix corrects the typo", path, original.decode())
     it.shows("its mark goes", path, [])
     it.editor.save(path)
     it.bytes("after the fix the file is what it was", path, original)
@@ -147,7 +147,7 @@ def words(it):
     until("broken text is marked", lambda: it.editor.diagnostics(path), lambda: it.editor.text(path))
     it.editor.type_over(path, 2, 8, len("completed"), "")
     found = [one["label"] for one in it.editor.complete(path, 2, 8)]
-    it.checks.that("broken text does not end completion", {"pending", "completed", "skipped"} <= set(found), found)
+    it.checks.that("completion works in broken text", {"pending", "completed", "skipped"} <= set(found), found)
     it.editor.dismiss()
 
 
@@ -250,30 +250,30 @@ def claimed(it):
 
 
 def others(it):
-    """What another program changes renews the marks of an open file without a keystroke."""
+    """A change by another program updates the marks of an open file without a keystroke."""
     path, needed = it.file("shop/step-3.md"), it.file("billing/step-1.md")
     it.editor.open(path)
     it.shows("the open file has no problem", path, [])
     away = it.project.base / "away.md"
     needed.rename(away)
-    it.shows("a file that is gone is noticed without a keystroke", path, [("dependency-missing", 5, "billing:1")])
+    it.shows("a deleted file is noticed without a keystroke", path, [("dependency-missing", 5, "billing:1")])
     away.rename(needed)
-    it.shows("a file that is back, too", path, [])
+    it.shows("a restored file is noticed, too", path, [])
     it.editor.type_over(path, 4, 4, 1, "7")
-    it.shows("the text in the editor counts", path, [("dependency-missing", 4, "7")])
+    it.shows("the unsaved text in the editor is checked", path, [("dependency-missing", 4, "7")])
     (it.project.plans / "shop/step-7.md").write_text("# Later\n")
-    it.shows("with what others write", path, [])
+    it.shows("together with the files that other programs write", path, [])
 
 
 def line_ends(it):
-    """Typed and mended text has the line ends and the byte order mark of its file."""
+    """Typed and corrected text keeps the line ends and the byte order mark of its file."""
     path = it.file("billing/step-1.md")
     original = path.read_bytes()
     it.editor.open(path)
     it.editor.type_over(path, 2, 8, len("pending"), "pendng")
     it.shows("a typo in a file with CRLF is marked", path, [("unknown-status", 2, "pendng")])
     it.editor.act(path, 2, 9, "pending")
-    it.text("and mended", path, original.decode())
+    it.text("and corrected", path, original.decode())
     it.editor.type_over(path, 4, 10, 0, " of May")
     it.editor.save(path)
     it.becomes("CRLF stays", path, original.replace(b"# Invoices", b"# Invoices of May"))
@@ -283,7 +283,7 @@ def line_ends(it):
     it.editor.type_over(path, 2, 8, len("pending"), "pendng")
     it.shows("a typo in a file with a byte order mark is marked", path, [("unknown-status", 2, "pendng")])
     it.editor.act(path, 2, 9, "pending")
-    it.text("and mended too", path, original.decode())
+    it.text("and corrected, too", path, original.decode())
     it.editor.type_over(path, 5, 11, 0, " of May")
     it.editor.save(path)
     it.becomes("the byte order mark stays", path, original.replace(b"# Reminders", b"# Reminders of May"))
@@ -300,7 +300,7 @@ def positions(it):
 
 
 def silent(it):
-    """Markdown that is no plan gets nothing."""
+    """A Markdown file outside of the plans has no marks."""
     path, readme = it.file("shop/step-1.md"), it.project.root / "README.md"
     it.editor.open(readme, is_plan=False)
     it.editor.open(path)

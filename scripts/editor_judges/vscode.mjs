@@ -1,7 +1,8 @@
 /**
  * Uses the extension in VS Code in Chromium: keys are typed, and files are compared as bytes. `code_server.py` starts it.
  *
- * PICTURE makes only the picture of the documentation, with this name. PICTURES may name a directory for pictures of what failed.
+ * If PICTURE is set, only the picture of the documentation is made, with this name. PICTURES may name a directory for screenshots of
+ * failed scenarios.
  */
 import { execFileSync } from 'node:child_process';
 import { readFileSync, renameSync, writeFileSync } from 'node:fs';
@@ -139,7 +140,7 @@ class Window {
     }
   }
 
-  /** Closes all editors, and drops what is not saved. */
+  /** Closes all editors, and discards unsaved text. */
   async closeAll() {
     await this.keys('Escape', 'Escape', 'Control+k', 'Control+w');
     const drop = this.page.locator('.monaco-dialog-box .monaco-button', { hasText: "Don't Save" });
@@ -190,7 +191,7 @@ async function typo(it) {
   that('a typo in a status is marked while it is typed', await until(async () => (await it.page.locator('.squiggly-error').count()) === 1));
   same('nothing is written meanwhile', read('shop/step-1.md'), original);
   await it.act('pending');
-  that('the quick fix mends it', await until(async () => (await it.lines())[1] === 'status: pending # first'), JSON.stringify(await it.lines()));
+  that('the quick fix corrects it', await until(async () => (await it.lines())[1] === 'status: pending # first'), JSON.stringify(await it.lines()));
   that('the mark goes', await until(async () => (await it.page.locator('.squiggly-error').count()) === 0));
   await it.save();
   same('after the fix the file is what it was', read('shop/step-1.md'), original);
@@ -244,9 +245,9 @@ async function claims(it) {
 async function others(it) {
   await it.go('shop/step-3.md', 1, 1);
   renameSync(path('billing/step-1.md'), join(ROOT, 'away.md'));
-  that('a file that is gone is noticed without a keystroke', await until(async () => (await it.page.locator('.squiggly-error').count()) === 1));
+  that('a deleted file is noticed without a keystroke', await until(async () => (await it.page.locator('.squiggly-error').count()) === 1));
   renameSync(join(ROOT, 'away.md'), path('billing/step-1.md'));
-  that('a file that is back, too', await until(async () => (await it.page.locator('.squiggly-error').count()) === 0));
+  that('a restored file is noticed, too', await until(async () => (await it.page.locator('.squiggly-error').count()) === 0));
 }
 
 async function rename(it) {

@@ -1,8 +1,8 @@
 """G3: `git commit` while a user edits, stages and commits without pause.
 
 The user has a file that is always staged before it is committed, and one that is committed by name. Both count up. Afterwards,
-no commit may take back a line of a plan file, no commit of planwatch may hold a file of the user, and of the user's commits at
-most 3 in 100 may fail.
+no commit may have reverted a line of a plan file, no commit of planwatch may contain a file of the user, and at most 3 in 100 of the
+user's commits may have failed.
 """
 import os
 import pathlib

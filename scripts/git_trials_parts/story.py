@@ -1,9 +1,9 @@
 """G4: a week of a team, read back from its history; and what 500 branches cost.
 
-Five people work on four branches of one repository and merge them. Each writes down what the command did, from what the command was
-asked for and what the step said before, never from the history. At the end `planwatch log --json` must tell exactly that of each
-commit: nothing missing, nothing twice, nothing else. What is reported for a merge must be a value that one side had, both sides had
-changed, and the merge chose. The timeline of each step must end in its status.
+Five people work on four branches of one repository and merge them. Each records what a command did, derived from the command and from
+the step before it, never from the history. At the end, `planwatch log --json` must report exactly these changes for each commit: nothing
+missing, nothing twice, nothing else. A status that is reported for a merge must be the value that the merge chose from its two sides,
+after both had changed it. The timeline of each step must end in its status.
 """
 import collections
 import json
@@ -22,7 +22,7 @@ DEPENDS = re.compile(r"^depends:(( \[.*)|(\n  - .*)+)$", re.M)
 class Story(Week):
     def __init__(self, binary, root, seed):
         self.expected = collections.Counter()
-        self.merge_tells = 0
+        self.merge_changes = 0
         super().__init__(binary, root, seed, True)
 
     def environment(self, by):
@@ -33,7 +33,7 @@ class Story(Week):
     def text(self, path, number):
         return (path / "plans" / "auth" / f"step-{number}.md").read_text()
 
-    def tell(self, subject, step, what, **values):
+    def expect(self, subject, step, what, **values):
         known = {key: value for key, value in values.items() if value is not None}
         self.expected[event(subject, step, what, known)] += 1
 
@@ -80,7 +80,7 @@ class Story(Week):
         self.run(path, by, "git", "commit", "-q", "--no-verify", "-m", subject)
         if kind == "depends":
             now = self.depends(path, by, step)
-            self.tell(subject, step, "depends", **{"from": ", ".join(was) or None, "to": ", ".join(now)})
+            self.expect(subject, step, "depends", **{"from": ", ".join(was) or None, "to": ", ".join(now)})
         self.note_down(subject, kind, (step, status, token, by), before, answer)
         if kind in ("move", "remove"):
             self.renumbered(subject, all_depends, self.all_depends(path))
@@ -95,36 +95,36 @@ class Story(Week):
         becomes = {"done": "completed", "fail": "failed", "reopen": "pending", "start": "in_progress"}.get(kind)
         outcome = {"done": "completed", "fail": "failed", "reopen": "reopened"}.get(kind)
         if outcome:
-            self.tell(subject, step, "attempt", outcome=outcome, notes=token, by=by)
+            self.expect(subject, step, "attempt", outcome=outcome, notes=token, by=by)
         if becomes and becomes != status:
-            self.tell(subject, step, "status", **{"from": status, "to": becomes}, by=by if outcome else None)
+            self.expect(subject, step, "status", **{"from": status, "to": becomes}, by=by if outcome else None)
         if kind == "claim":
             claim = answer["claim"]["id"]
-            self.tell(subject, step, "claim", to=claim, by=by)
-            self.tell(subject, step, "status", **{"from": status, "to": "in_progress"}, by=by)
+            self.expect(subject, step, "claim", to=claim, by=by)
+            self.expect(subject, step, "status", **{"from": status, "to": "in_progress"}, by=by)
         if kind == "release":
-            # A step without a claim is only put back.
+            # A step without a claim only becomes pending.
             held = [line.split('"')[1] for line in before.splitlines() if line.startswith("claim:")]
             if held:
-                self.tell(subject, step, "released", **{"from": held[0]})
-            self.tell(subject, step, "status", **{"from": status, "to": "pending"})
+                self.expect(subject, step, "released", **{"from": held[0]})
+            self.expect(subject, step, "status", **{"from": status, "to": "pending"})
         if kind == "note":
-            self.tell(subject, step, "note", notes=token, by=by)
+            self.expect(subject, step, "note", notes=token, by=by)
         if kind == "title":
-            self.tell(subject, step, "title", **{"from": title, "to": token})
+            self.expect(subject, step, "title", **{"from": title, "to": token})
         if kind == "tag":
-            self.tell(subject, step, "text", keys="tags")
+            self.expect(subject, step, "text", keys="tags")
         if kind == "text":
-            self.tell(subject, step, "text", lines="+2 -0")
+            self.expect(subject, step, "text", lines="+2 -0")
         if kind == "add":
             new = next(it["id"] for it in answer["changes"] if it["did"] == "added")
-            self.tell(subject, new, "created", to="pending", notes=token)
+            self.expect(subject, new, "created", to="pending", notes=token)
         if kind == "move":
             for it in answer["changes"]:
                 if it["was"]:
-                    self.tell(subject, it["id"], "moved", **{"from": it["was"], "to": it["id"]})
+                    self.expect(subject, it["id"], "moved", **{"from": it["was"], "to": it["id"]})
         if kind == "remove":
-            self.tell(subject, step, "removed", **{"from": status}, notes=title)
+            self.expect(subject, step, "removed", **{"from": status}, notes=title)
 
     def all_depends(self, path):
         """The dependencies of each step by its number, as they are written: in brackets or as a list."""
@@ -136,7 +136,7 @@ class Story(Week):
         for number in before.keys() & after.keys():
             old, new = ", ".join(before[number]) or None, ", ".join(after[number]) or None
             if old != new:
-                self.tell(subject, f"auth:{number}", "depends", **{"from": old, "to": new})
+                self.expect(subject, f"auth:{number}", "depends", **{"from": old, "to": new})
 
     def exchange(self, branch, other):
         path = self.path(branch)
@@ -172,19 +172,19 @@ class Story(Week):
         faults += [f"the timeline of {it['step']} ends otherwise" for it in steps if it["spans"][-1]["status"] != it["status"]]
         return sum(found.values()), faults
 
-    def judge_merge(self, path, told):
-        """A choice between two values that both sides had changed; anything else is for the merge itself to explain."""
-        self.merge_tells += 1
-        if told["what"] != "status":
+    def judge_merge(self, path, change):
+        """The faults of a change that is reported for a merge: a status must be chosen between two values, after both sides changed it."""
+        self.merge_changes += 1
+        if change["what"] != "status":
             return []
-        name = f"plans/auth/step-{told['step'].split(':')[1]}.md"
+        name = f"plans/auth/step-{change['step'].split(':')[1]}.md"
         show = lambda rev: STATUS.search(self.git(path, "show", f"{rev}:{name}").stdout)
         word = lambda rev: (show(rev) or [None, None])[1]
-        oid = told["commit"]
+        oid = change["commit"]
         base = self.git(path, "merge-base", f"{oid}^1", f"{oid}^2").stdout.strip()
         now, sides = word(oid), [word(f"{oid}^1"), word(f"{oid}^2")]
-        is_choice = told["to"] == now and now in sides and told["from"] in sides
-        return [] if is_choice and word(base) not in [it for it in sides if it != now] else [f"of a merge: {told}"]
+        is_choice = change["to"] == now and now in sides and change["from"] in sides
+        return [] if is_choice and word(base) not in [it for it in sides if it != now] else [f"of a merge: {change}"]
 
 
 def event(subject, step, what, values):
@@ -246,7 +246,7 @@ def run(binary, exchanges, n_branches):
     with tempfile.TemporaryDirectory() as root:
         status, more = branches(binary, root, n_branches)
     # Where both branches wrote a text at one place, a person decides. These conflicts are printed, but are no fault of `log`.
-    text = f"{n_events} events of {story.counts['merges']} merges, {story.merge_tells} of merges themselves: {len(faults)} faults, {person} conflicts of texts"
+    text = f"{n_events} events of {story.counts['merges']} merges, {story.merge_changes} of merges themselves: {len(faults)} faults, {person} conflicts of texts"
     text += f"; {n_branches} branches: status {status:.0f} ms, add +{more:.0f} ms"
     passed = not faults and n_events > 3 * exchanges and status <= 1000 and more <= 60
     return passed, "\n     ".join([text, *faults[:10]])

@@ -1,8 +1,8 @@
 """G2: a week of five people and three agents on four branches of one repository.
 
-Each branch has a clone. In each turn one of the eight works on its branch and commits; every few turns a branch takes over what
-another one has, by a merge, a rebase, a cherry-pick or a stash, and runs `git resolve --renumber` where git stops and at the end. After
-each is judged:
+Each branch has a clone. In each turn, one of the eight works on a branch and commits. Every few turns, a branch takes over the work of
+another one by a merge, a rebase, a cherry-pick or a stash, and runs `git resolve --renumber` where git stops and at the end. After
+each of these, the trial counts:
 
 lost       attempts and notes that a side had and no file has, also not below _archive
 undone     completed steps that are open again, although no side reopened them
@@ -13,7 +13,8 @@ damaged    files that planwatch reports as an error
 person     files that `git resolve --renumber` leaves in conflict
 scalar     of these, those where all conflicts are about one title or one priority that both sides set: only a person can decide
 
-The week is repeated with git alone. Titles name the steps here: all are different, numbers change, and `id` is what is on trial.
+The week is repeated with git alone. The trial identifies steps by their titles: all titles differ, numbers change, and `id` is under
+test.
 """
 import collections
 import datetime
@@ -49,7 +50,7 @@ def is_scalar(text):
 
 
 class Step:
-    """A version of a live step, as far as it is judged."""
+    """The parts of a version of a live step that the trial checks."""
 
     def __init__(self, text):
         self.headings = re.findall(r"^# (.*)$", text, re.M)
@@ -60,8 +61,8 @@ class Step:
 
 
 class State:
-    """What a tree of files says: tokens of attempts and notes anywhere, and live steps by their title and by all their headings,
-    since a squashed step has those of its parts."""
+    """The contents of a tree of files: tokens of attempts and notes anywhere, and live steps by their title and by all their headings,
+    since a squashed step has the headings of its parts."""
 
     def __init__(self, text_of):
         self.tokens = {token for text in text_of.values() for token in MARK.findall(text)}
@@ -86,8 +87,8 @@ class State:
 
 
 class Replay:
-    """The commits that a rebase replayed; none of another operation. What git left out cannot be in the result: merges, with what only
-    they decided, and changes that the other side has too."""
+    """The commits that a rebase replayed; for other operations there are none. The result cannot contain what git left out: merges, with
+    decisions that only they contain, and changes that the other side has, too."""
 
     def __init__(self, week, path, onto=None, tip=None):
         self.week, self.path, self.onto, self.tip = week, path, onto, tip
@@ -110,7 +111,7 @@ class Replay:
         return set().union(*(after.statuses_of(step) for _, after in self.states))
 
     def changes(self, title):
-        """The step before and after each commit that completed it, or took its completion back."""
+        """The step before and after each commit that completed or reopened it."""
         live = [pair for pair in self.states if all(title in it.steps for it in pair)]
         steps = [[it.steps[title] for it in pair] for pair in live]
         return [(before, after) for before, after in steps if (before.status == "completed") != (after.status == "completed")]
@@ -263,7 +264,7 @@ class Week:
         self.judge(path, kind, sides, self.counts["person"] + self.counts["scalar"] == before, replay)
 
     def settle(self, path, kind):
-        """Resolves what is in conflict, and goes on. Returns whether the operation may stop once more."""
+        """Resolves the conflicts and continues the operation. Returns whether it may stop once more."""
         conflicts = self.git(path, "diff", "--name-only", "--diff-filter=U").stdout.split()
         said = []
         if conflicts and self.has_driver:
@@ -292,7 +293,7 @@ class Week:
         return False
 
     def keep_both(self, path, name):
-        """The person keeps OURS, and writes down what only THEIRS had, so that it does not count as lost by the tools."""
+        """The person keeps OURS, and records the tokens that only THEIRS had, so that they do not count as lost by the tools."""
         theirs = self.git(path, "show", f":3:{name}").stdout
         if self.git(path, "checkout", "-q", "--ours", "--", name).returncode:
             ours = self.git(path, "show", f":2:{name}")
@@ -311,7 +312,7 @@ class Week:
             self.example(f"{how}: {kind} {'; '.join(sorted(found)[:3])}")
 
     def judge(self, path, how, sides, is_alone, replay):
-        """`is_alone`: no person had a hand in it, so that all of it is the tools' work."""
+        """`is_alone`: no person resolved a conflict, so that the tools alone made the result."""
         base, ours, theirs = sides
         now = State(self.of_commit(path, "HEAD"))
         # A picked commit brings only what it changed.
@@ -328,9 +329,9 @@ class Week:
             # If a cherry-pick brought a step to both sides, one side may have removed it since.
             removed = ours.removed | theirs.removed
             new = (ours.holders.keys() | theirs.holders.keys()) - base.holders.keys() - removed
-            told = {heading for it in found if it["code"] == "changed-after-removal"
-                    for heading in Step((path / it["path"]).read_text()).headings}
-            self.count("gone", (both | new) - now.holders.keys() - told, how)
+            reported = {heading for it in found if it["code"] == "changed-after-removal"
+                        for heading in Step((path / it["path"]).read_text()).headings}
+            self.count("gone", (both | new) - now.holders.keys() - reported, how)
         twice = {it for it, n in now.titles.items() if n > max(1, *(side.titles[it] for side in sides))}
         self.count("doubled", twice, how)
         bad = {f"{it['code']} {it['path']}" for it in found if it["severity"] == "error" and it["code"] not in FINE}
@@ -342,7 +343,7 @@ class Week:
             had = set().union(*(side.statuses_of(step) for side in sides[1:]))
             if not had or step.status in had:
                 continue
-            # Without the merges that git left out, a status that only they had changed may be the last.
+            # If git left out merges, the last status may be one that only those merges had changed.
             if not replay.leaves_out or step.status not in replay.statuses_of(step):
                 yield f"{title} is {step.status}, the sides said {sorted(had)}"
 
@@ -360,7 +361,7 @@ class Week:
                     continue
                 # Below the title of a squashed step are its former titles, the last one first.
                 was = next((base.steps[it] for it in step.headings if it in base.steps), None)
-                # The other side knew of it and went on, or it alone changed the status.
+                # The other side knew of the completion and recorded further attempts, or only the other side changed the status.
                 went_on = there.attempts > step.attempts or (was and was.status == "completed" != there.status)
                 if went_on or len(after.headings) != len(step.headings):
                     continue
@@ -390,7 +391,7 @@ def run(binary, exchanges, seed):
             counts = week.go(exchanges)
         texts.append(f"{name}: " + ", ".join(f"{value} {key}" for key, value in counts.items()))
         if has_driver:
-            # A week in which hardly anything is done shows nothing.
+            # A week with hardly any work proves nothing.
             passed = not any(counts[it] for it in KINDS) and counts["worked"] > 2 * exchanges
             texts.extend(week.examples[:8] if not passed else [])
     return passed, "\n     ".join(texts)

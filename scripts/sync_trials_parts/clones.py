@@ -23,7 +23,7 @@ def daemon(it):
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    # The program itself: `git daemon` would start it as a process of its own.
+    # The daemon program itself, because `git daemon` would start it as a separate process.
     path = subprocess.run(["git", "--exec-path"], capture_output=True, text=True).stdout.strip()
     command = [f"{path}/git-daemon", "--reuseaddr", "--listen=127.0.0.1", f"--port={port}", "--export-all",
                "--enable=receive-pack", f"--base-path={it.top}", str(it.top)]
@@ -57,7 +57,7 @@ def trial(it, n_clones, seconds, cut):
         it.start(name, places[name][0], seconds)
     names = list(places)
     time.sleep(seconds * 2)
-    # Two workers die in the middle of something, and are started again; a third clone is cut off.
+    # Two workers are killed at work and started again. A third clone is cut off.
     for name in names[:2]:
         it.kill(name)
         it.start(name, places[name][0], seconds)

@@ -1,4 +1,4 @@
-"""Clones of one repository, their workers, and what became of the steps."""
+"""Clones of one repository, their workers, and the final state of the steps."""
 import collections
 import json
 import os
@@ -9,7 +9,7 @@ import sys
 
 PARTS = pathlib.Path(__file__).resolve().parent
 
-# Writes down the connections of each command.
+# A wrapper of git that logs the connections of each command.
 GIT = """#!/bin/sh
 for word in "$@"; do
   case $word in push|fetch|ls-remote) echo "$TRIAL_CALL" >> "$TRIAL_CALLS"; break;; esac

@@ -116,7 +116,7 @@ def trial(it, network, server, sizes, small):
     while time.time() < deadline:
         n_ended = len(it.ended())
         if not is_cut and n_ended >= it.n_steps // 3:
-            # One machine is cut off for a moment: silent, as a cable that was pulled.
+            # One machine is cut off for a moment. Its packets are lost, as with a pulled cable.
             network.cut(1, True)
             time.sleep(2 if small else 30)
             network.cut(1, False)

@@ -3,7 +3,7 @@
     relay.py LISTEN_HOST:PORT SERVER_HOST:PORT CONNECT_MS PACKET_MS BROKEN_SHARE CONTROL_FILE
 
 CONNECT_MS passes before a connection reaches the server, PACKET_MS before each piece of data arrives. While CONTROL_FILE
-exists, nothing passes and nothing is refused, as with a cable that was pulled.
+exists, nothing passes and nothing is refused, as with a pulled cable.
 """
 import asyncio
 import os

@@ -1,6 +1,6 @@
-"""A git server over ssh: an sshd of its own, with keys of its own, that protects a branch and refuses custom refs.
+"""A git server over ssh: a separate sshd with its own keys, which protects a branch and refuses custom refs.
 
-It checks what each command answers, and that nothing asks a question.
+It checks the answer of each command, and that no command asks a question.
 """
 import getpass
 import os
@@ -15,13 +15,13 @@ from . import fleet
 
 SERVER = "/usr/sbin/sshd"
 
-# The ssh of the clones. It writes down its arguments, and uses a configuration of its own.
+# The ssh of the clones. It logs its arguments, and uses a separate configuration.
 CLIENT = """#!/bin/sh
 echo "$@" >> {top}/ssh-calls
 exec {ssh} -F {top}/ssh/client "$@"
 """
 
-# A host that takes no custom refs, and no push to main.
+# A host that rejects custom refs and pushes to main.
 HOOK = """#!/bin/sh
 while read old new name; do
   case $name in

@@ -1,8 +1,8 @@
-"""One worker: claims a step, works on it for a while, ends it, and writes down what it was told.
+"""One worker: claims a step, works on it for a while, completes it, and logs the answers.
 
     worker.py BINARY DIRECTORY NAME SECONDS LOG
 
-It is killed at the end. A claim is bound to this process, so a worker that is started again in the same clone can have the
+It is killed at the end. A claim is bound to this process, so a worker that is started again in the same clone can claim the
 step of a killed one.
 """
 import itertools

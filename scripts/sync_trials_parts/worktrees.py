@@ -110,8 +110,8 @@ class Trial:
         line = f"by step {n}\n"
         if line in self.git("show", f"{where}:shared"):
             return True
-        # A worker that began when the other step was merged has seen its line, and replaced it in a commit of its own. A line that a
-        # merge lost has only the commit that added it.
+        # A worker that began after this step was merged has seen the step's line, and may have replaced it in a commit. For a line
+        # that a merge lost, there is only the commit that added it.
         return len(self.git("log", "--no-merges", "--format=%H", f"-S{line}", where, "--", "shared").split()) >= 2
 
     def lost(self):

@@ -351,12 +351,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn everything_is_optional() {
+    fn every_key_is_optional() {
         assert_eq!(Config::read("planwatch.toml", ""), (Config::default(), Vec::new()));
     }
 
     #[test]
-    fn own_words_and_defaults_are_read() {
+    fn keys_and_status_words_are_read() {
         let text = "by = \"ann\"\nstale_days = 3\norder = \"sequential\"\n[words]\n\"in review\" = \"in_progress\"\n";
         let (config, problems) = Config::read("planwatch.toml", text);
         assert_eq!(problems, []);
@@ -368,7 +368,7 @@ mod tests {
     }
 
     #[test]
-    fn http_listens_on_this_machine_alone() {
+    fn only_a_loopback_address_is_accepted_for_http() {
         let read = |address: &str| Config::read("planwatch.toml", &format!("[http]\naddress = {address}\n"));
         assert_eq!(read("\"localhost:7\"").0.http_address, Some(([127, 0, 0, 1], 7).into()));
         for refused in ["\"0.0.0.0:7\"", "\"example.org:7\"", "7", "\"\""] {
@@ -394,7 +394,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_named_with_its_place() {
+    fn problems_are_reported_with_their_place() {
         let (_, problems) = Config::read("planwatch.toml", "by = \"a\"\nstale_day = 3\n");
         assert_eq!((problems[0].line, problems[0].hint.as_str()), (2, "did you mean `stale_days`?"));
         let (config, problems) = Config::read("planwatch.toml", "by = [\n");

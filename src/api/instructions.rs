@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_one_names_all_others() {
+    fn the_first_topic_names_all_others() {
         let first = instructions(None).unwrap();
         assert_eq!(first.topic, FIRST);
         for topic in topics().skip(1) {
@@ -59,7 +59,7 @@ mod tests {
     }
 
     #[test]
-    fn each_is_short_enough_to_be_read() {
+    fn each_topic_is_short() {
         for topic in topics() {
             let text = instructions(Some(topic)).unwrap().text;
             assert!(text.lines().count() <= 70 && text.starts_with("# ") && text.ends_with('\n'), "{topic}");

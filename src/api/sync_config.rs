@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_of_the_repository_names_no_server() {
+    fn a_file_of_the_repository_cannot_name_a_server() {
         let lines = |remote: &str, claims: &str, branch: &str| {
             format!("id = \"0123456789\"\nremote = {remote:?}\nclaims = {claims:?}\nbranch = {branch:?}")
         };

@@ -34,7 +34,7 @@ fn open(dir: &Path) -> PlansDir {
 }
 
 fn lock(plans: &PlansDir) -> Locked<'_> {
-    plans.lock(&mut || panic!("nobody else holds it")).unwrap()
+    plans.lock(&mut || panic!("no other process holds the lock")).unwrap()
 }
 
 impl Place {
@@ -267,7 +267,7 @@ fn opening_a_leased_file_waits_until_the_lease_is_released() {
     std::thread::scope(|scope| {
         let theirs = scope.spawn(|| fs::OpenOptions::new().append(true).open(&path).unwrap());
         let reader = scope.spawn(|| it.plans.read(step()).unwrap().bytes);
-        // Opening signals the holder of the lease; the signal does not end the process.
+        // Opening the file sends a signal to the holder of the lease. The signal does not end the process.
         let nonblock = i32::try_from(rustix::fs::OFlags::NONBLOCK.bits()).unwrap();
         let refused = fs::OpenOptions::new().read(true).custom_flags(nonblock).open(&path);
         assert_eq!(refused.unwrap_err().kind(), std::io::ErrorKind::WouldBlock);
@@ -451,7 +451,7 @@ fn a_deleted_lock_file_still_excludes_others() {
 }
 
 #[test]
-fn one_at_a_time() {
+fn changes_of_one_file_run_one_at_a_time() {
     let it = place();
     fs::write(it.path("p/step-1.md"), "0").unwrap();
     std::thread::scope(|scope| {

@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn silence_and_refusal_are_told_apart() {
+    fn a_missing_answer_and_a_refusal_are_distinguished() {
         let silent = [
             "ssh: connect to host x port 22: Connection timed out\nfatal: Could not read from remote repository.",
             "fatal: unable to access 'https://x/': Could not resolve host: x",

@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn what_names_a_plan_follows_it() {
+    fn references_to_a_renamed_plan_are_updated() {
         let machine = Machine::with(&[
             ("/plans/big/plan.md", "---\nkind: program\n---\n# Big\n"),
             ("/plans/big/step-1.md", "---\nid: big:1\nstatus: completed\n---\n# One\n"),

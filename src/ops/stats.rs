@@ -322,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn since_leaves_out_what_was_before() {
+    fn since_leaves_out_earlier_attempts() {
         let it = report(Some("2026-11-10"));
         assert_eq!((it.weeks.len(), it.total.attempts, it.ready_to_closed.steps), (1, 1, 1));
         assert_eq!((it.closed, it.tries), (3, vec![]));

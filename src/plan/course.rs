@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn commits_say_what_is_not_recorded() {
+    fn commits_give_the_times_that_are_not_recorded() {
         let git = [seen(11, "pending"), seen(13, "in_progress"), seen(15, "completed")];
         check("completed", None, &[], &git, "pending 11-13, in_progress 13-15, completed 15-");
         check("completed", Some(10), &[], &[seen(26, "completed")], "pending 10-26, completed 26-");

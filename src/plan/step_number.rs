@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_number_is_refused() {
+    fn an_invalid_number_is_refused() {
         for text in ["", ".", "1.", ".5", "-1", "1e3", "1234567890", "1.2.3", "NaN", "1 ", "٣", "+1"] {
             assert!(text.parse::<StepNumber>().is_err(), "{text}");
         }

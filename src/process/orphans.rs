@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_works_under_the_claim_is_ended() {
+    fn only_processes_of_the_claim_are_ended() {
         let (mut mine, mut also, mut other) = (worker("h0000001"), worker("h0000001"), worker("h0000002"));
         let mut check = sleeping("PLANWATCH_VERIFY", "h0000001");
         // They are not reaped, so as zombies they stay in their groups.

@@ -233,7 +233,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_that_differ_are_told_apart() {
+    fn differing_words_of_a_line_are_marked() {
         let found = lines("a\nsome words here\n", "a\nsome other words here\n");
         let kinds: Vec<_> = found.iter().map(|it| it.kind).collect();
         assert_eq!(kinds, [LineKind::Head, LineKind::Same, LineKind::Removed, LineKind::Added]);
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_text_begins_behind_line_0() {
+    fn the_range_of_an_empty_side_begins_at_line_0() {
         let head = |old: &str, new: &str| lines(old, new)[0].parts[0].1.clone();
         assert_eq!(head("", "a\nb\n"), "@@ -0,0 +1,2 @@");
         assert_eq!(head("a\nb\n", ""), "@@ -1,2 +0,0 @@");

@@ -379,7 +379,7 @@ mod tests {
     }
 
     #[test]
-    fn prose_is_what_a_text_says() {
+    fn prose_leaves_out_code_comments_and_addresses() {
         let name = |it: &str| it.trim_end_matches(".md").strip_prefix("step-").map(|n| format!("step-{n}"));
         let said = prose("`step-1` `cp a` <!-- x\ny --> http://x/y, <http://z> [z](step-2.md)\n", name);
         assert_eq!(said, "`step-1` |  | | step-2\n");

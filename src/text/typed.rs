@@ -93,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_acts_on_a_terminal_is_shown_as_an_escape() {
+    fn characters_that_act_on_a_terminal_are_shown_as_escapes() {
         for (text, expected) in [
             ("plain é 計画", "plain é 計画"),
             ("red \u{1b}[31m", "red \\u{1b}[31m"),

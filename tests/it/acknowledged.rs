@@ -110,7 +110,7 @@ fn claim_and_fail(place: &Place, n: usize) -> Result<Option<String>, String> {
     let failed = run(place, &words(&["fail", "p:1", "--claim", &id, "-m", &token]));
     let file = place.text("plans/p/step-1.md");
     if failed.code != 0 {
-        // The answer says to try again. If the release fails, too, the claim is left for the next round.
+        // The answer says to try again. If the release fails, too, the claim stays until the next round.
         place.command().args(["release", "p:1", "--claim", &id]).output().unwrap();
     }
     place.command().args(["set", "p:1", "status", "pending"]).output().unwrap();
@@ -235,7 +235,7 @@ fn edit_names_a_change_that_the_editor_has_overwritten() {
         assert_eq!((ran.code, ran.stdout.as_str()), (0, "edited p:1\n"), "{}", ran.stderr);
         (ran.stderr, place.text("plans/p/step-1.md").contains("status: completed"))
     };
-    let (told, is_completed) = edit("");
-    assert!(!is_completed && told.starts_with("note: `done` changed the file while"), "{told}");
+    let (message, is_completed) = edit("");
+    assert!(!is_completed && message.starts_with("note: `done` changed the file while"), "{message}");
     assert_eq!(edit("read it again"), (String::new(), true));
 }

@@ -350,7 +350,7 @@ fn is_claim_id(text: &[u8]) -> bool {
     text[0].is_ascii_lowercase() && !is_hex(&text[0]) && text[1..].iter().all(is_hex)
 }
 
-/// An u and six hexadecimal digits, as a word.
+/// A `u` and six hexadecimal digits, as a separate word.
 fn is_change_id(text: &[u8]) -> bool {
     let is_hex = |it: &u8| matches!(it, b'0'..=b'9' | b'a'..=b'f');
     let is_edge = |it: u8| !it.is_ascii_alphanumeric();
@@ -420,10 +420,10 @@ fn verbs() -> BTreeMap<String, bool> {
     names.map(|verb| (verb.to_owned(), writes(verb))).collect()
 }
 
-/// Covered by other tests: `watch` ends only with its reader (see `races`), completions are long (see below), a token is
+/// What other tests cover: `watch` ends only with its reader (see `races`), completions are long (see below), a token is
 /// random (see `http`), and the board needs a terminal (see `scripts/board-check`).
 const ELSEWHERE: [(&str, &str); 7] = [
-    // A client has to end the session with messages of the protocol, as tests/it/lsp.rs does.
+    // A client has to end the session with messages of the protocol. tests/it/lsp.rs does so.
     ("lsp", "success"),
     ("board", "success"),
     // Its answer has a random code; tests/it/http/pages.rs tests it.

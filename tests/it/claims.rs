@@ -482,7 +482,7 @@ fn the_claim_of_a_removed_working_tree_can_be_ended() {
     repository.git(HERE, "worktree remove --force ../other");
     let refused = repository.run(HERE, "claim p:1");
     assert!(refused.stderr.contains("which no longer exists"), "{}", refused.stderr);
-    assert_eq!(repository.run(HERE, "release p:1 --by bob").code, 4, "it is not bob's");
+    assert_eq!(repository.run(HERE, "release p:1 --by bob").code, 4, "the claim is not bob's");
     repository.run(HERE, "release p:1").ok();
     assert_eq!(repository.claims(HERE).0, "p:1");
 }

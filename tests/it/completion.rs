@@ -16,11 +16,11 @@ fn place() -> Place {
     place
 }
 
-/// The answer or the refusal of a tool.
+/// The answer of a tool, or its refusal.
 fn tool(place: &Place, set: &str, name: &str, arguments: &Value) -> Value {
     let mut client = Client::of(place, &["mcp", "--tools", set], &json!({}));
     client.call(name, arguments, &json!({}));
-    let answer = client.hear();
+    let answer = client.receive();
     assert_eq!(client.end(), 0);
     let text = answer["result"]["content"][0]["text"].as_str().unwrap_or_else(|| panic!("{answer}"));
     serde_json::from_str(text).expect("it is JSON")

@@ -91,9 +91,9 @@ fn follow(place: &Place) -> (Child, Lines, Lines) {
     let command = command.arg("watch").stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().expect("the binary starts");
     let events = lines_of(child.stdout.take().expect("it is piped"));
-    let mut asides = lines_of(child.stderr.take().expect("it is piped"));
-    assert!(asides.next().contains("its events follow"));
-    (child, events, asides)
+    let mut messages = lines_of(child.stderr.take().expect("it is piped"));
+    assert!(messages.next().contains("its events follow"));
+    (child, events, messages)
 }
 
 const STEP: &str = "plans/fence-repair/step-4.md";
@@ -114,7 +114,7 @@ fn one_daemon_runs_and_can_be_stopped() {
 #[test]
 fn a_second_watch_follows_the_first() {
     let watched = Watched::start(Place::with_examples());
-    let (mut child, mut events, asides) = follow(&watched.place);
+    let (mut child, mut events, messages) = follow(&watched.place);
     let edited = watched.place.text(STEP).replacen("status: pending", "status: wip", 1);
     watched.place.write(STEP, edited);
     assert!(events.next().ends_with("pending → in_progress"));
@@ -128,7 +128,7 @@ fn a_second_watch_follows_the_first() {
     watched.place.write(STEP, done);
     assert!(events.next().ends_with("in_progress → completed"));
     assert_eq!(watched.place.run("watch --stop").code, 0);
-    assert_eq!(asides.end(), ["the process that watched has ended: it was stopped"]);
+    assert_eq!(messages.end(), ["the process that watched has ended: it was stopped"]);
     assert!(child.wait().expect("it ended").success());
 }
 
@@ -147,9 +147,9 @@ fn the_first_json_line_of_a_follower_is_ready() {
 #[test]
 fn a_follower_reports_a_crash_of_the_daemon() {
     let watched = Watched::start(Place::with_examples());
-    let (mut child, _events, asides) = follow(&watched.place);
+    let (mut child, _events, messages) = follow(&watched.place);
     watched.signal("KILL");
-    assert_eq!(asides.end(), ["error[no-daemon]: the process that watched has ended without a message"]);
+    assert_eq!(messages.end(), ["error[no-daemon]: the process that watched has ended without a message"]);
     assert_eq!(child.wait().expect("it ended").code(), Some(8));
     // The socket of the killed daemon does not prevent a new start.
     watched.wait();
@@ -269,7 +269,7 @@ fn many_new_directories_are_found_completely() {
 }
 
 #[test]
-fn it_survives_the_loss_of_its_files_but_not_of_the_plans() {
+fn the_daemon_survives_the_loss_of_its_files_but_not_of_the_plans() {
     let watched = Watched::start(Place::with_examples());
     let own = watched.place.file("plans/.planwatch");
     for entry in own.read_dir().expect("it is there").flatten() {
@@ -277,7 +277,7 @@ fn it_survives_the_loss_of_its_files_but_not_of_the_plans() {
             std::fs::remove_file(entry.path()).expect("it is there");
         }
     }
-    // A new index to which the daemon adds changes does not count as complete.
+    // A new index that has only the daemon's later changes does not count as complete.
     watched.place.write("plans/fence-repair/step-9.md", "# Paint it\n");
     watched.check_answers();
     std::fs::remove_dir_all(&own).expect("it is there");
@@ -314,8 +314,8 @@ fn a_signal_stops_it_and_removes_the_socket() {
         let mut command = place.command();
         let command = command.arg("watch").stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().expect("the binary starts");
-        let mut asides = lines_of(child.stderr.take().expect("it is piped"));
-        assert!(asides.next().starts_with("watching 5 plans"));
+        let mut messages = lines_of(child.stderr.take().expect("it is piped"));
+        assert!(messages.next().starts_with("watching 5 plans"));
         let sent = Command::new("kill").args([format!("-{signal}"), child.id().to_string()]).status();
         assert!(sent.expect("there is a kill").success());
         assert_eq!(child.wait().expect("it ended").code(), Some(code), "{signal}");

@@ -1,4 +1,4 @@
-//! Branches and working trees: numbers that are free everywhere, and `status --branches`.
+//! Branches and working trees: new numbers are free on all of them, and `status --branches` lists differences.
 
 #![expect(clippy::disallowed_methods, reason = "tests move files")]
 
@@ -8,7 +8,7 @@ use crate::http::client::Server;
 use crate::mcp::Client;
 use crate::support::Place;
 
-/// Long enough that a file which git restores to this text does not look half saved.
+/// This text is so long that a file that git restores to it does not look half saved.
 const STEP: &str = "---\nstatus: pending\n---\n# One\n\nThis step has a text of several lines, as most steps have.\n\
                     It says what is to be done, and how to find out that it is done.\n\
                     It is longer than what planwatch writes into the front matter.\n";
@@ -84,7 +84,11 @@ fn a_number_of_another_tree_or_a_remote_is_not_used_again() {
     place.git_with(&["clone", "-q", ".", "clone"]);
     on_branch(&place, "far", "add p Four");
     place.git_with(&["-C", "clone", "fetch", "-q"]);
-    assert_eq!(number(&place, "-C clone add p New"), "p:3", "p:3 is in no commit, and far took 4");
+    assert_eq!(
+        number(&place, "-C clone add p New"),
+        "p:3",
+        "p:3 is in no commit, and the branch `far` has p:4"
+    );
     place.git_with(&["branch", "-q", "-D", "far"]);
     assert_eq!(number(&place, "add p New"), "p:4");
     // A plan that exists in no other tree or branch has no reserved numbers.
@@ -93,7 +97,7 @@ fn a_number_of_another_tree_or_a_remote_is_not_used_again() {
 }
 
 #[test]
-fn other_branches_are_only_looked_at_where_there_is_a_repository() {
+fn branches_are_read_only_in_a_repository() {
     let place = Place::new();
     place.write("plans/p/plan.md", "# P\n");
     assert_eq!(number(&place, "add p New"), "p:1");
@@ -103,7 +107,7 @@ fn other_branches_are_only_looked_at_where_there_is_a_repository() {
 }
 
 #[test]
-fn what_branches_say_otherwise_is_listed() {
+fn statuses_that_differ_on_other_branches_are_listed() {
     let place = repository();
     assert_eq!(branches(&place), json!([]));
     on_branch(&place, "old", "note p:2 Before");
@@ -131,7 +135,7 @@ fn what_branches_say_otherwise_is_listed() {
 }
 
 #[test]
-fn a_branch_and_its_remote_are_one_line_and_hostile_files_are_none() {
+fn a_branch_and_its_remote_are_listed_once_and_hostile_files_are_not_listed() {
     let place = repository();
     on_branch(&place, "feature", "done p:1");
     let tip = place.git_with(&["rev-parse", "feature"]).trim().to_owned();
@@ -166,18 +170,18 @@ fn a_number_in_the_steps_list_of_another_branch_or_tree_is_not_used_again() {
 }
 
 #[test]
-fn http_and_mcp_answer_as_the_command_line() {
+fn http_and_mcp_report_branches_like_the_command_line() {
     let place = repository();
     on_branch(&place, "feature/x", "done p:1 -m Made --by bob");
     let expected = branches(&place);
     let mut client = Client::of(&place, &["mcp"], &json!({}));
     client.call("briefing", &json!({"branches": true}), &json!({}));
-    let answer = client.hear();
+    let answer = client.receive();
     let said = json!([{"id": "p:1", "here": "pending", "there": "completed", "branch": "feature/x", "by": "bob",
                        "at": "2026-11-21T12:00:00Z"}]);
     assert_eq!(answer["result"]["structuredContent"]["branches"], said, "{answer}");
     client.call("briefing", &json!({}), &json!({}));
-    assert!(client.hear()["result"]["structuredContent"].get("branches").is_none());
+    assert!(client.receive()["result"]["structuredContent"].get("branches").is_none());
     assert_eq!(client.end(), 0);
     let server = Server::open(&place);
     let get = |path: &str| server.ask("GET", path, "", "");

@@ -1,4 +1,4 @@
-//! `git commit` with real git: what is committed, what stays as it was, and when nothing is committed.
+//! `git commit` with real git: what is committed, what stays unchanged, and when nothing is committed.
 #![expect(clippy::disallowed_methods, reason = "tests remove files as people do")]
 
 use serde_json::Value;
@@ -9,7 +9,7 @@ mod concurrent;
 
 const STEP: &str = "---\nstatus: pending\n---\n# One\n";
 
-/// A repository with a plan of two steps and a file that is not a plan's, committed.
+/// A repository with a plan of two steps and a file outside of the plans, all committed.
 fn repository() -> Place {
     repository_of(&[])
 }
@@ -74,7 +74,7 @@ fn only_the_changed_plan_file_is_committed() {
 }
 
 #[test]
-fn a_partly_staged_file_is_left() {
+fn a_partly_staged_file_is_not_committed() {
     let place = repository();
     place.write("plans/p/step-1.md", STEP.replace("# One", "# One\n\nMine."));
     place.git_with(&["add", "plans/p/step-1.md"]);
@@ -90,7 +90,7 @@ fn a_partly_staged_file_is_left() {
 }
 
 #[test]
-fn a_file_that_is_removed_from_the_index_alone_is_left() {
+fn a_file_that_is_removed_only_from_the_index_is_not_committed() {
     let place = repository();
     place.run("done p:1").ok();
     place.git_with(&["rm", "-q", "--cached", "plans/p/step-1.md"]);
@@ -102,7 +102,7 @@ fn a_file_that_is_removed_from_the_index_alone_is_left() {
 }
 
 #[test]
-fn edits_of_other_programs_are_left() {
+fn edits_of_other_programs_are_not_committed() {
     let place = repository();
     place.run("done p:1").ok();
     let own = place.text("plans/p/step-1.md");
@@ -170,7 +170,7 @@ fn nothing_is_committed_during_an_operation() {
         place.write("code", "ours\n");
         place.git_with(&["commit", "-q", "-am", "ours"]);
         for words in commands {
-            // Most of them stop at the conflict, as they are meant to.
+            // Most of these commands stop at the conflict, as intended.
             drop(place.git_command().args(*words).output().unwrap());
         }
         place.run("done p:1").ok();
@@ -181,7 +181,7 @@ fn nothing_is_committed_during_an_operation() {
 }
 
 #[test]
-fn nothing_is_committed_where_it_would_be_lost_or_disturb() {
+fn nothing_is_committed_on_a_detached_head_in_jj_or_with_a_locked_index() {
     let place = repository();
     place.run("done p:1").ok();
     place.git_with(&["checkout", "-q", "--detach"]);
@@ -211,10 +211,10 @@ fn a_signature_that_fails_leaves_everything_uncommitted() {
     assert_eq!((place.git_with(&["rev-parse", "HEAD"]), status(&place)), before);
 }
 
-/// A `git commit` of the user has read the index before planwatch writes it, writes the old entries back, and fails
+/// A `git commit` of the user reads the index before planwatch writes it. It then writes the old entries back, and fails
 /// because the branch has moved.
 #[test]
-fn an_index_that_another_commit_writes_back_does_not_take_the_files_back() {
+fn an_index_that_another_commit_writes_back_does_not_revert_the_committed_files() {
     let place = repository();
     let program = "#!/bin/sh\n\
         for word; do test \"$word\" = update-index && test -z \"$GIT_INDEX_FILE\" && cp .git/index .git/before; done\n\
@@ -236,7 +236,7 @@ fn an_index_that_another_commit_writes_back_does_not_take_the_files_back() {
 #[test]
 fn a_commit_is_signed_as_git_is_configured() {
     let place = repository();
-    // It signs as gpg does: a signature on standard output, and the status that git asks for.
+    // The program prints a signature on standard output and the status that git expects on stderr, as gpg does.
     let program = "#!/bin/sh\ncat > /dev/null\necho '[GNUPG:] SIG_CREATED ' >&2\n\
                    printf -- '-----BEGIN PGP SIGNATURE-----\\n\\nmade\\n-----END PGP SIGNATURE-----\\n'\n";
     place.write("sign", program);
@@ -282,7 +282,7 @@ fn an_intent_to_add_becomes_the_committed_file() {
     commit(&place);
     place.write("code", "two\n");
     place.git_with(&["commit", "-q", "-am", "code"]);
-    assert_eq!(last(&place), ["code"], "the user's commit does not take the file back");
+    assert_eq!(last(&place), ["code"], "the user's commit does not revert the file");
 }
 
 #[test]
@@ -352,7 +352,7 @@ fn variables_of_a_hook_select_no_other_repository() {
 }
 
 #[test]
-fn without_git_or_with_an_old_one_only_these_verbs_are_refused() {
+fn without_git_or_with_an_old_git_only_git_commit_is_refused() {
     let place = repository();
     place.run("done p:1").ok();
     place.write("bin/git", "#!/bin/sh\necho git version 2.29.1\n");
@@ -371,7 +371,7 @@ fn without_git_or_with_an_old_one_only_these_verbs_are_refused() {
 }
 
 #[test]
-fn a_run_commits_each_step_and_goes_on_if_it_may_not() {
+fn a_run_commits_each_step_and_continues_if_a_commit_is_refused() {
     let place = repository();
     let binary = env!("CARGO_BIN_EXE_planwatch");
     place.write("work.sh", format!("{binary} -q done \"$PLANWATCH_STEP\" -m made\n"));

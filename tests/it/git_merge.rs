@@ -321,7 +321,7 @@ fn keys_and_text() -> Vec<Scenario> {
     ]
 }
 
-/// Only a person can decide these.
+/// Contradictions that only a person can resolve.
 fn contradictions() -> Vec<Scenario> {
     let mut sentence = scenario(
         "one sentence twice",
@@ -425,7 +425,7 @@ fn a_driver_that_fails_drops_no_side() {
 }
 
 #[test]
-fn a_moved_step_keeps_what_the_other_side_did() {
+fn a_moved_step_gets_the_changes_of_the_other_side() {
     for driver in [Driver::Configured, Driver::Missing, Driver::None] {
         let repository = Repository::new(driver, &[(STEP, BASE)]);
         let moved = with(BASE, &[("id: auth:2", "id: auth:3")]);
@@ -486,7 +486,7 @@ fn two_steps_of_one_number_are_both_kept() {
 }
 
 #[test]
-fn an_edited_file_with_two_steps_of_one_number_stays() {
+fn an_edited_file_of_two_steps_with_one_number_is_not_changed() {
     let added = "plans/auth/step-2.5.md";
     let step = |title: &str, day: &str| {
         format!(
@@ -510,7 +510,7 @@ fn an_edited_file_with_two_steps_of_one_number_stays() {
 }
 
 #[test]
-fn a_file_that_was_edited_after_the_merge_stays() {
+fn a_file_that_was_edited_after_the_merge_is_not_changed() {
     let title = |title: &str| with(BASE, &[(STATUS, "status: completed"), ("title: Schema", title)]);
     let repository = Repository::new(Driver::None, &[(STEP, BASE)]);
     let merged = repository.merge(
@@ -572,7 +572,7 @@ fn a_dry_run_writes_and_stages_nothing() {
 }
 
 #[test]
-fn setup_is_taken_back_byte_for_byte() {
+fn setup_is_undone_byte_for_byte() {
     for attributes in [None, Some("*.png binary\n"), Some("*.png binary"), Some("")] {
         let repository = Repository::new(Driver::None, &[(STEP, BASE)]);
         if let Some(text) = attributes {

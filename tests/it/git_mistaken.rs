@@ -1,4 +1,4 @@
-//! `git resolve` after merges and rebases in which git found no conflict, but took files for each other.
+//! `git resolve` after merges and rebases in which git found no conflict, but paired the wrong files as renames.
 
 use crate::git_merge::{
     BASE, DONE, Driver, END, LIST, PLAN, Repository, STATUS, STEP, attempt, attempts, with,
@@ -8,7 +8,7 @@ use crate::git_places::{NEW, NEXT, OUR_STEP, REMOVED, THEIR_STEP, done, with_hea
 const NOTE: &str = "notes:\n  - at: 2026-01-05T00:00:00Z\n    type: info\n    by: cy\n    text: Look here\n";
 
 #[test]
-fn a_step_that_the_merge_dropped_is_back() {
+fn a_step_that_the_merge_dropped_is_restored() {
     const NEW: &str = "plans/auth/step-9.md";
     let edits = [("id: auth:2", "id: auth:9"), ("# Schema", "# Next"), ("title: Schema", "title: Next")];
     let new = with(BASE, &edits);
@@ -18,7 +18,7 @@ fn a_step_that_the_merge_dropped_is_back() {
         repository.commit(&[(NEW, &new)]);
         repository.git("checkout -q main");
         repository.commit(&[(STEP, &done())]);
-        // The strategy `ours` drops all of THEIRS, as git drops a file where two renames meet.
+        // The strategy `ours` drops everything of THEIRS, as git drops a file if two files are renamed to one name.
         repository.git(&format!("merge -q {commit} -s ours theirs"));
         assert!(!repository.place.file(NEW).exists());
         let ran = repository.planwatch("git resolve");
@@ -29,7 +29,7 @@ fn a_step_that_the_merge_dropped_is_back() {
 }
 
 #[test]
-fn a_completion_that_the_merge_dropped_is_back_with_its_attempt() {
+fn a_completion_that_the_merge_dropped_is_restored_with_its_attempt() {
     let repository = Repository::new(Driver::None, &[(STEP, BASE)]);
     repository.git("checkout -q -b theirs");
     repository.commit(&[(STEP, &done())]);
@@ -45,7 +45,7 @@ fn a_completion_that_the_merge_dropped_is_back_with_its_attempt() {
 }
 
 #[test]
-fn a_step_that_one_side_moved_is_back_where_another_step_took_its_place() {
+fn a_moved_step_is_restored_if_another_step_took_its_place() {
     let [fourth, fifth, sixth] = ["plans/auth/step-4.md", "plans/auth/step-5.md", "plans/auth/step-6.md"];
     let step = |number: u32, title: &str, day: u32, more: &str| {
         format!("---\nid: auth:{number}\ncreated_at: 2026-01-0{day}T00:00:00Z\n{more}---\n# {title}\n")
@@ -57,7 +57,7 @@ fn a_step_that_one_side_moved_is_back_where_another_step_took_its_place() {
     );
     repository.git("checkout -q -b theirs");
     repository.git(&format!("rm -q {fourth}"));
-    // Step 4 has the number of step 5, which is step 7 now, and step 6 is new.
+    // Step 4 becomes step 5, the former step 5 becomes step 7, and step 6 is new.
     repository.commit(&[
         (fifth, &step(5, "Schema", 1, &did)),
         ("plans/auth/step-7.md", &step(7, "Server", 2, "")),
@@ -78,7 +78,7 @@ fn a_step_that_one_side_moved_is_back_where_another_step_took_its_place() {
 }
 
 #[test]
-fn a_step_with_two_numbers_after_a_merge_without_a_conflict_gets_one() {
+fn a_step_with_two_numbers_after_a_merge_without_a_conflict_keeps_one() {
     let repository = Repository::new(Driver::None, &[(PLAN, LIST), (STEP, BASE)]);
     repository.git("checkout -q -b theirs");
     repository.commit(&[(NEW, THEIR_STEP)]);
@@ -88,7 +88,7 @@ fn a_step_with_two_numbers_after_a_merge_without_a_conflict_gets_one() {
     repository.commit(&[(NEXT, &picked)]);
     repository.git("merge -q --no-edit theirs");
     assert_eq!(with_heading(&repository, "# Theirs").len(), 2);
-    // `git resolve` changes nothing if a plan file was edited after the merge, because the edit may concern the merge.
+    // `git resolve` changes nothing if a plan file was edited after the merge, because the edit may resolve the merge.
     repository.place.write(PLAN, with(LIST, &[("Notes.", "More notes.")]));
     assert!(repository.planwatch("git resolve").stdout.contains("No plan file is in conflict"));
     repository.place.write(PLAN, LIST);
@@ -97,7 +97,7 @@ fn a_step_with_two_numbers_after_a_merge_without_a_conflict_gets_one() {
     assert_eq!(with_heading(&repository, "# Theirs"), ["step-10.md"]);
     assert_eq!(repository.place.text(NEXT), picked);
     assert_eq!(repository.git("status --porcelain"), format!("D  {NEW}\n"));
-    // After a rebase, the step of `theirs` was there first, so its number is kept.
+    // After a rebase, the step of `theirs` is the earlier one, so its number is kept.
     repository.git("reset -q --hard HEAD^1");
     repository.git("rebase -q theirs");
     assert_eq!(with_heading(&repository, "# Theirs").len(), 2);
@@ -127,7 +127,7 @@ fn a_cherry_picked_step_that_is_there_under_another_number_is_merged_into_it() {
 }
 
 #[test]
-fn an_older_version_of_a_step_under_another_number_takes_nothing_back() {
+fn an_older_version_of_a_step_under_another_number_reverts_nothing() {
     let noted = with(THEIR_STEP, &[("---\n# Theirs", &format!("tags: [db]\n{NOTE}---\n# Theirs"))]);
     let repository = Repository::new(Driver::None, &[(PLAN, LIST), (STEP, BASE), (NEW, &noted)]);
     repository.git("checkout -q -b theirs");
@@ -145,7 +145,7 @@ fn an_older_version_of_a_step_under_another_number_takes_nothing_back() {
 }
 
 #[test]
-fn what_a_person_has_staged_in_one_of_two_files_of_a_step_is_kept() {
+fn edits_that_a_person_staged_in_either_file_of_a_step_are_kept() {
     let picked = with(THEIR_STEP, &[("auth:9", "auth:10")]);
     let noted = with(&picked, &[("---\n# Theirs", &format!("status: blocked\n{NOTE}---\n# Theirs"))]);
     let repository = Repository::new(Driver::None, &[(PLAN, LIST), (STEP, BASE)]);
@@ -168,7 +168,7 @@ fn what_a_person_has_staged_in_one_of_two_files_of_a_step_is_kept() {
 }
 
 #[test]
-fn a_step_that_both_added_and_one_side_removed_does_not_return() {
+fn a_step_that_both_sides_added_and_one_side_removed_stays_removed() {
     const COPY: &str = "plans/_archive/auth/removed-20260104T000000Z/step-9.md";
     let tried = format!("status: completed\nattempts:\n{}---\n# Theirs", attempt("02", "ann", "completed"));
     let [did, tagged] =
@@ -193,7 +193,7 @@ fn a_step_that_both_added_and_one_side_removed_does_not_return() {
         assert_eq!(repository.git("status --porcelain"), format!("M  {COPY}\nD  {NEW}\n"));
         repository.git("reset -q --hard ours");
     }
-    // A rebase can add it under two numbers.
+    // A rebase can add the step under two numbers.
     repository.git("merge -q --no-commit theirs");
     let noted = with(&tagged, &[("auth:9", "auth:10"), ("tags: [db]\n", &format!("tags: [db]\n{NOTE}"))]);
     repository.place.write(NEXT, noted);
@@ -206,7 +206,7 @@ fn a_step_that_both_added_and_one_side_removed_does_not_return() {
 }
 
 #[test]
-fn a_step_that_git_dropped_in_a_rebase_is_back() {
+fn a_step_that_git_dropped_in_a_rebase_is_restored() {
     const COPY: &str = "plans/_archive/auth/removed-20260104T000000Z/step-9.md";
     let repository = Repository::new(Driver::Configured, &[(PLAN, LIST), (STEP, BASE)]);
     repository.git("checkout -q -b theirs");
@@ -230,7 +230,7 @@ fn a_step_that_git_dropped_in_a_rebase_is_back() {
 }
 
 #[test]
-fn what_both_sides_have_and_only_a_merge_kept_is_back_after_a_rebase() {
+fn work_that_both_sides_have_and_only_a_merge_kept_is_restored_after_a_rebase() {
     let noted = with(BASE, &[(END, &format!("{NOTE}{END}"))]);
     for (had, has_merge) in [(&noted, true), (&done(), true), (&noted, false)] {
         let repository = Repository::new(Driver::Configured, &[(PLAN, LIST), (STEP, had)]);
@@ -274,7 +274,7 @@ fn a_status_that_a_person_chose_in_a_merge_stays() {
 }
 
 #[test]
-fn live_steps_of_one_title_do_not_go_to_the_removed_copy_of_another() {
+fn live_steps_are_not_merged_into_the_removed_copy_of_another_step_with_their_title() {
     const COPY: &str = "plans/_archive/auth/removed-20260104T000000Z/step-11.md";
     let numbered = |n: u32| with(THEIR_STEP, &[("auth:9", &format!("auth:{n}"))]);
     let repository = Repository::new(Driver::None, &[(PLAN, LIST), (STEP, BASE)]);
@@ -289,7 +289,7 @@ fn live_steps_of_one_title_do_not_go_to_the_removed_copy_of_another() {
 }
 
 #[test]
-fn a_commit_that_a_rebase_left_out_on_purpose_does_not_come_back() {
+fn a_commit_that_a_rebase_left_out_on_purpose_is_not_restored() {
     let repository = Repository::new(Driver::None, &[(PLAN, LIST), (STEP, BASE)]);
     repository.git("checkout -q -b theirs");
     repository.commit(&[(STEP, &done())]);
@@ -303,7 +303,7 @@ fn a_commit_that_a_rebase_left_out_on_purpose_does_not_come_back() {
 }
 
 #[test]
-fn what_git_put_into_an_older_copy_goes_to_the_moved_step() {
+fn changes_that_git_merged_into_an_older_copy_go_to_the_moved_step() {
     const MOVED: &str = "plans/auth/step-5.md";
     let moved = |text: &str| with(text, &[("id: auth:2", "id: auth:5")]);
     let repository = Repository::new(Driver::Configured, &[(STEP, BASE)]);
@@ -314,7 +314,7 @@ fn what_git_put_into_an_older_copy_goes_to_the_moved_step() {
     repository.commit(&[(STEP, &done())]);
     for join in ["merge -q --no-edit", "rebase -q"] {
         repository.git(&format!("{join} theirs"));
-        // Git takes the copy, which has not changed, for the renamed file.
+        // Git pairs the unchanged copy as the renamed file.
         assert_eq!([MOVED, REMOVED].map(|it| repository.place.text(it)), [moved(BASE), done()]);
         let ran = repository.planwatch("git resolve");
         assert_eq!(ran.code, 0, "{ran:?}");
@@ -325,7 +325,7 @@ fn what_git_put_into_an_older_copy_goes_to_the_moved_step() {
 }
 
 #[test]
-fn steps_that_got_each_others_status_from_git_get_their_own() {
+fn steps_whose_statuses_git_exchanged_get_their_own() {
     let [third, fourth, fifth] = ["plans/auth/step-3.md", "plans/auth/step-4.md", "plans/auth/step-5.md"];
     let step = |number: u32, title: &str, status: &str| {
         let common = "created_at: 2026-01-01T00:00:00Z\npriority: high\ntags: [db]\nfiles: []\n";
@@ -343,7 +343,7 @@ fn steps_that_got_each_others_status_from_git_get_their_own() {
     repository.git("checkout -q main");
     repository.git(&format!("rm -q {third}"));
     repository.commit(&[(fourth, &step(4, "Schema", "pending")), (fifth, &step(5, "Server", "pending"))]);
-    // Git merges step 4 as one file, and takes step 5 for the renamed step 3.
+    // Git merges both versions of step-4.md, and pairs step 5 as the renamed step 3.
     repository.git("merge -q --no-commit theirs");
     let both = || [fourth, fifth].map(|it| repository.place.text(it));
     assert_eq!(both(), [step(4, "Schema", &completed), step(5, "Server", &failed)]);

@@ -12,13 +12,14 @@ pub(crate) fn done() -> String {
     with(BASE, &[(STATUS, DONE), (END, &attempts(&[&attempt("02", "ann", "completed")]))])
 }
 
-/// Enough text that git pairs no other file with the step.
+/// The text with so many other lines that git pairs it with no version without them.
 fn rewritten(of: &str) -> String {
     let lines: String = (0..60).map(|n| format!("Line {n}.\n")).collect();
     with(of, &[("Last words.\n", &lines)])
 }
 
-/// A merge of `theirs`, which this branch then resolves; each side moves its step to a path, or deletes it.
+/// Merges `theirs` and resolves the merge. Each side first moves the step to its path (`STEP`: the step stays) or deletes
+/// it (`None`), and commits its files.
 fn resolved(
     base: &[(&str, &str)],
     ours: (Option<&str>, &[(&str, &str)]),
@@ -27,7 +28,7 @@ fn resolved(
     resolved_as("ort", base, ours, theirs)
 }
 
-/// As [`resolved`]. Git's older strategy `resolve` detects no renames.
+/// As [`resolved`], with a merge strategy of git. The older strategy `resolve` detects no renames.
 fn resolved_as(
     strategy: &str,
     base: &[(&str, &str)],
@@ -73,10 +74,9 @@ fn check_only(repository: &Repository, place: &str, expected: &str) {
 }
 
 #[test]
-fn a_removal_stands_and_its_copy_gets_what_the_other_side_did() {
+fn a_step_stays_removed_and_its_copy_gets_the_changes_of_the_other_side() {
     let long = rewritten(BASE);
     let (removed, did) = ((Some(REMOVED), &[][..]), done());
-    // Git finds the renamed file in the first pair, and not in the second.
     for (base, text) in [(BASE, did.clone()), (BASE, rewritten(&did)), (&long, did)] {
         let files = [(STEP, text.as_str())];
         let changed = (Some(STEP), &files[..]);
@@ -86,7 +86,7 @@ fn a_removal_stands_and_its_copy_gets_what_the_other_side_did() {
 }
 
 #[test]
-fn of_two_removals_the_earlier_copy_stays_on_both_sides() {
+fn of_two_removals_the_earlier_copy_is_kept_on_both_sides() {
     let text = done();
     let (early, late) = ((Some(REMOVED), &[][..]), [(LATER, text.as_str())]);
     let late = (Some(LATER), &late[..]);
@@ -95,7 +95,7 @@ fn of_two_removals_the_earlier_copy_stays_on_both_sides() {
 }
 
 #[test]
-fn a_step_that_both_moved_keeps_the_number_of_ours_and_what_depends_on_it_follows() {
+fn a_step_that_both_sides_moved_gets_the_number_of_ours_and_dependencies_on_it_follow() {
     const OURS: &str = "plans/auth/step-5.md";
     const THEIRS: &str = "plans/auth/step-6.md";
     const NEXT: &str = "plans/auth/step-9.md";
@@ -104,7 +104,7 @@ fn a_step_that_both_moved_keeps_the_number_of_ours_and_what_depends_on_it_follow
     let waits = |on: &str| with(&next, &[("  - 1\n", &format!("  - {on}\n"))]);
     let moved = |to: &str| with(&done(), &[("id: auth:2", &format!("id: auth:{to}"))]);
     let base_next = waits("2");
-    // Without rename detection, git has two added files, and no conflict about them.
+    // Without rename detection, git sees two added files and no conflict between them.
     for strategy in ["ort", "resolve"] {
         let repository = resolved_as(
             strategy,
@@ -119,12 +119,12 @@ fn a_step_that_both_moved_keeps_the_number_of_ours_and_what_depends_on_it_follow
 }
 
 #[test]
-fn a_step_whose_file_this_command_has_changed_is_still_resolved() {
+fn a_step_whose_file_the_same_command_has_changed_is_still_resolved() {
     const THIRD: &str = "plans/auth/step-3.md";
     const EARLY: &str = "plans/_archive/auth/removed-20260103T000000Z/step-3.md";
     const LATE: &str = "plans/_archive/auth/removed-20260104T000000Z/step-3.md";
     let third = with(&server(), &[("auth:1", "auth:3")]);
-    // Git pairs no copy with a step.
+    // The copies differ so much from the steps that git pairs none as a renamed step.
     let (removed, early) = (rewritten(BASE), rewritten(&third));
     let both = with(&early, &[("# Server", "# Both\n\n# Server"), ("Line 59.", "Line 59.\n\n# Schema")]);
     let tried = format!("attempts:\n{}---\n# Both", attempt("03", "bob", "failed"));
@@ -147,7 +147,7 @@ fn a_step_whose_file_this_command_has_changed_is_still_resolved() {
 }
 
 #[test]
-fn what_was_done_goes_to_the_moved_step_and_not_to_an_older_copy_of_it() {
+fn changes_go_to_the_moved_step_and_not_to_an_older_copy_of_it() {
     const MOVED: &str = "plans/auth/step-5.md";
     let moved = |text: &str| with(text, &[("id: auth:2", "id: auth:5")]);
     let (own, did) = (moved(BASE), done());
@@ -179,10 +179,9 @@ fn server() -> String {
 }
 
 #[test]
-fn what_was_completed_there_goes_to_the_step_that_replaced_it_here() {
+fn a_completion_goes_to_the_step_that_the_other_side_squashed_its_step_into() {
     let (base, server) = (with(BASE, &[("depends:\n  - 1\n", "")]), server());
     let text = with(&base, &[(STATUS, DONE), (END, &attempts(&[&attempt("02", "ann", "completed")]))]);
-    // Git finds the renamed file in the first, and not in the second.
     for done in [text.clone(), rewritten(&text)] {
         for is_ours in [true, false] {
             let repository = Repository::new(Driver::None, &[(PLAN, LIST), (STEP, &base), (FIRST, &server)]);
@@ -210,7 +209,7 @@ fn what_was_completed_there_goes_to_the_step_that_replaced_it_here() {
 }
 
 #[test]
-fn a_removal_does_not_take_what_the_other_side_squashed_into_the_step() {
+fn a_removal_does_not_remove_text_that_the_other_side_squashed_into_the_step() {
     let long = rewritten(BASE);
     let squashed = with(
         &long,
@@ -221,7 +220,7 @@ fn a_removal_does_not_take_what_the_other_side_squashed_into_the_step() {
     for (ours, theirs) in [(removed, grown), (grown, removed)] {
         let repository = resolved_as("resolve", &[(STEP, BASE)], ours, theirs);
         check_only(&repository, STEP, &squashed);
-        // Where git finds the renamed file, it merges into it and reports no conflict.
+        // If git detects the rename, it merges the text into the copy and reports no conflict.
         let repository = resolved(&[(STEP, BASE), (PLAN, LIST)], ours, theirs);
         assert_eq!(repository.place.text(REMOVED), squashed);
         assert_eq!(repository.planwatch("git resolve --restore auth:2").code, 0);
@@ -230,7 +229,7 @@ fn a_removal_does_not_take_what_the_other_side_squashed_into_the_step() {
 }
 
 #[test]
-fn a_removal_takes_what_both_sides_squashed_into_the_step() {
+fn a_removal_removes_text_that_both_sides_squashed_into_the_step() {
     let squashed = |more: &str| with(BASE, &[("# Schema", "# Both\n\n# Schema"), ("Last words.", more)]);
     let both = squashed("Last words.\n\n# Tests\n\nWhat is tested.");
     let (copy, step) = ([(REMOVED, both.as_str())], [(STEP, both.as_str())]);
@@ -252,7 +251,7 @@ fn of_several_copies_the_one_that_the_other_side_changed_gets_its_changes() {
     let base = with(BASE, &[("title: Schema\n", "")]);
     let done = with(&base, &[(STATUS, DONE), (END, &attempts(&[&attempt("02", "ann", "completed")]))]);
     let [both, did] = [&base, &done].map(|it| squashed(it, "Both", "Tests"));
-    // An earlier copy has the title of the base.
+    // The earlier copy still has the title of the base.
     let earlier = with(&base, &[("Last words.", "Last words.\n\n# Data\n\nAs described.")]);
     let (copies, step) = ([(REMOVED, earlier.as_str()), (LATER, &both)], [(STEP, did.as_str())]);
     let (removed, grown) = ((Some(LATER), &copies[..]), (Some(STEP), &step[..]));
@@ -346,7 +345,7 @@ fn a_step_gets_its_new_number_once_if_a_file_was_saved_a_moment_ago() {
     const PICKED: &str = "plans/auth/step-7.md";
     let picked = "---\nid: auth:7\nstatus: pending\ncreated_at: 2026-01-04T00:00:00Z\n---\n# Picked\n";
     let repository = numbered_twice(&[(PICKED, picked)], &[(PICKED, picked)]);
-    // The file of step 7 becomes longer before the step moves, so that the one that git writes looks truncated.
+    // The file of step 7 becomes longer before the step moves, so that the shorter file that git writes looks truncated.
     repository.planwatch(&format!("done auth:7 -m {}", "long".repeat(60))).ok_code();
     repository.planwatch("move auth:7 --before 2").ok_code();
     repository.commit(&[]);
@@ -367,7 +366,7 @@ fn a_removed_copy_is_kept_beside_its_step_that_git_has_merged() {
     let squashed =
         with(&server, &[("# Server", "# Both\n\n# Server"), ("Last words.", "Last words.\n\n# Schema")]);
     let theirs = [(COPY, server.as_str()), (FIRST, squashed.as_str())];
-    // Git pairs the copy with step 2, which this branch deleted.
+    // Git pairs the copy as the renamed step 2, which this branch deleted.
     let repository = resolved(&[(STEP, BASE), (FIRST, &server)], (None, &[]), (Some(COPY), &theirs));
     assert_eq!([COPY, FIRST].map(|it| repository.place.text(it)), [server, squashed]);
 }
@@ -385,9 +384,9 @@ fn a_file_with_conflict_markers_is_not_staged_because_its_dependencies_changed()
 }
 
 #[test]
-fn what_a_removed_step_did_goes_to_the_step_that_replaced_it_after_the_conflict_of_that_step() {
+fn attempts_of_a_squashed_step_go_to_the_step_that_replaced_it_after_the_conflict_of_that_step() {
     const MOVED: &str = "plans/auth/step-5.md";
-    // Its path comes before that of step 2.
+    // The path of step 10 sorts before that of step 2.
     let tenth = with(&server(), &[("auth:1", "auth:10")]);
     let base = with(BASE, &[("depends:\n  - 1\n", "")]);
     let tried = format!("attempts:\n{}---\n# Server", attempt("02", "ann", "completed"));

@@ -1,5 +1,5 @@
-//! Steps that were removed, squashed or archived while another branch worked on them: git merges that into the moved copy, and
-//! reports no conflict.
+//! Steps that were removed, squashed or archived while another branch worked on them: git merges that work into the moved
+//! copy and reports no conflict.
 
 use serde_json::Value;
 
@@ -23,7 +23,7 @@ fn first() -> String {
     )
 }
 
-/// A step that waits for nothing.
+/// A step without dependencies.
 fn second() -> String {
     with(BASE, &[("depends:\n  - 1\n", "")])
 }
@@ -33,7 +33,7 @@ fn repository(driver: Driver) -> Repository {
     Repository::new(driver, &[(PLAN, LIST), (FIRST, &first), (STEP, &second)])
 }
 
-/// A merge without a conflict: theirs completed the step, ours made a change.
+/// A merge without a conflict: THEIRS completed the step, OURS ran the command `ours`.
 fn merged(driver: Driver, ours: &str) -> Repository {
     let repository = repository(driver);
     repository.git("checkout -q -b theirs");
@@ -42,7 +42,7 @@ fn merged(driver: Driver, ours: &str) -> Repository {
     repository.git("checkout -q main");
     repository.planwatch(ours).ok_code();
     repository.commit(&[]);
-    assert_eq!(problems(&repository), Vec::<Value>::new(), "{ours}: nothing has changed yet");
+    assert_eq!(problems(&repository), Vec::<Value>::new(), "{ours}: there is no change to report yet");
     repository.git("merge -q --no-edit theirs");
     assert_eq!(repository.git("status --porcelain"), "", "{ours}: git sees no conflict");
     repository
@@ -80,7 +80,7 @@ const NEWS: [&str; 3] =
     ["status `completed`, was `pending`", "ann completed", "git resolve --restore auth:2"];
 
 #[test]
-fn a_removed_step_that_another_branch_completed_is_reported_and_comes_back() {
+fn a_removed_step_that_another_branch_completed_is_reported_and_can_be_restored() {
     for driver in [Driver::None, Driver::Configured] {
         let repository = merged(driver, "remove auth:2");
         is_reported(&repository, COPY, &NEWS);
@@ -90,7 +90,7 @@ fn a_removed_step_that_another_branch_completed_is_reported_and_comes_back() {
         assert!(done.contains("notes: Tables"), "{done}");
         assert_eq!(repository.place.text(PLAN), LIST, "its line in the Steps list is back, too");
         assert!(!repository.place.file("plans/_archive/auth").exists());
-        // It is one change: what it moved and edited is undone together.
+        // The restoration is one change: all its moves and edits are undone together.
         repository.planwatch("undo").ok_code();
         assert_eq!(repository.git("status --porcelain"), "");
         is_reported(&repository, COPY, &NEWS);
@@ -117,7 +117,7 @@ fn a_squashed_step_gives_its_attempts_to_the_step_that_replaced_it() {
 }
 
 #[test]
-fn a_step_of_an_archived_or_removed_plan_comes_back_with_its_plan() {
+fn a_step_of_an_archived_or_removed_plan_is_restored_with_its_plan() {
     let archived = ("archive auth", "plans/_archive/auth/step-2.md");
     for (line, path) in [archived, ("remove auth --yes", COPY)] {
         let repository = merged(Driver::None, line);
@@ -152,14 +152,14 @@ fn work_that_is_later_than_the_removal_is_reported_after_a_rebase() {
     repository.git("checkout -q main");
     repository.planwatch("remove auth:2").ok_code();
     repository.commit(&[]);
-    // The removal is made again on top of the work, as if the step had been completed when it was removed.
+    // The rebase repeats the removal on top of the work, as if the step had been completed before it was removed.
     repository.git("rebase -q theirs");
     is_reported(&repository, COPY, &["ann completed", "restores it"]);
     restored(&repository, "restored");
 }
 
 #[test]
-fn a_number_that_is_taken_by_now_stays_with_its_step() {
+fn a_restored_step_gets_a_new_number_if_its_own_is_taken() {
     let repository = merged(Driver::None, "remove auth:2");
     let other = with(
         BASE,
@@ -174,12 +174,13 @@ fn a_number_that_is_taken_by_now_stays_with_its_step() {
 }
 
 #[test]
-fn what_did_not_change_is_not_restored() {
+fn only_a_step_that_changed_after_its_removal_is_restored() {
     let repository = merged(Driver::None, "remove auth:2");
-    for (name, path) in [("auth:1", false), ("auth:2", true), (COPY, true), ("../x", false), ("auth", false)]
+    for (name, can_be) in
+        [("auth:1", false), ("auth:2", true), (COPY, true), ("../x", false), ("auth", false)]
     {
         let ran = repository.planwatch(&format!("git resolve --restore {name} --dry-run"));
-        assert_eq!(ran.code, if path { 0 } else { 4 }, "{name}: {ran:?}");
+        assert_eq!(ran.code, if can_be { 0 } else { 4 }, "{name}: {ran:?}");
     }
     let outside = crate::support::Place::new();
     outside.write("plans/auth/plan.md", LIST);

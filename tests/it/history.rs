@@ -44,7 +44,7 @@ fn events(place: &Place, line: &str) -> Vec<Value> {
     answer.json()["events"].as_array().expect("it is a list").clone()
 }
 
-/// Events in one line each: subject, what, id, from and to. With and without the index they are the same.
+/// Events in one line each: subject, what, id, from and to. Also checks that they are the same without the index.
 #[track_caller]
 fn lines(place: &Place, line: &str) -> Vec<String> {
     let text = |it: &Value, key: &str| it[key].as_str().unwrap_or("-").to_owned();
@@ -66,7 +66,7 @@ fn check(place: &Place, line: &str, expected: &[&str]) {
 const PLAN: [&str; 2] = ["plan a: created a:1 - pending", "plan a: created a - active"];
 
 #[test]
-fn the_newest_change_comes_first_and_what_is_not_committed_above() {
+fn the_newest_change_comes_first_below_uncommitted_changes() {
     let place = repository();
     check(&place, "log", &PLAN);
     status(&place, "pending", "in_progress");
@@ -89,7 +89,7 @@ fn the_newest_change_comes_first_and_what_is_not_committed_above() {
 }
 
 #[test]
-fn a_change_that_a_merge_brought_is_reported_once() {
+fn a_merged_change_is_reported_once() {
     let place = repository();
     place.git("checkout -q -b feature");
     status(&place, "pending", "completed");
@@ -108,7 +108,7 @@ fn a_change_that_a_merge_brought_is_reported_once() {
 }
 
 #[test]
-fn what_only_a_resolution_did_is_reported_of_the_merge() {
+fn a_change_made_only_by_a_conflict_resolution_is_reported_for_the_merge() {
     let place = repository();
     place.git("checkout -q -b feature");
     status(&place, "pending", "completed");
@@ -146,7 +146,7 @@ fn a_side_that_a_merge_dropped_is_reported() {
 }
 
 #[test]
-fn rewritten_history_is_right_at_once() {
+fn the_log_is_right_after_history_was_rewritten() {
     let place = repository();
     status(&place, "pending", "failed");
     commit(&place, 2, "failed");
@@ -165,7 +165,7 @@ fn rewritten_history_is_right_at_once() {
 }
 
 #[test]
-fn a_shallow_clone_says_where_its_history_begins() {
+fn the_log_of_a_shallow_clone_reports_where_its_history_begins() {
     let place = repository();
     for (minutes, (old, new)) in [("pending", "failed"), ("failed", "completed")].into_iter().enumerate() {
         status(&place, old, new);
@@ -262,7 +262,7 @@ fn started(place: &Place, line: &str) -> Vec<String> {
     list.lines().filter_map(|it| it.split(' ').find(is_word).map(str::to_owned)).collect()
 }
 
-/// What makes T13 fast: a commit is read once.
+/// T13 is fast because a commit is read only once.
 #[test]
 fn commits_that_were_read_are_not_read_again() {
     let place = repository();
@@ -290,7 +290,7 @@ fn commits_that_were_read_are_not_read_again() {
 }
 
 #[test]
-fn nothing_in_a_repository_is_started_or_misread() {
+fn log_starts_no_program_of_a_repository_and_reads_every_name() {
     let place = repository();
     for name in ["-p", "a b", "q\"uote", "new\nline", ":(glob)x", "caf\u{e9}", "--output=x"] {
         place.write(&format!("plans/{name}/step-1.md"), "# One\n");
@@ -363,7 +363,7 @@ fn the_plans_may_be_anywhere_in_the_repository() {
 }
 
 #[test]
-fn without_a_repository_or_a_commit_it_says_so() {
+fn log_without_a_repository_is_refused_and_without_a_commit_lists_the_files() {
     let place = Place::new();
     place.write("plans/a/plan.md", "# A\n");
     let refused = place.run("log --json");
@@ -409,9 +409,9 @@ fn a_diff_compares_any_two_states() {
     assert_eq!(place.run("diff nothing").code, 3);
 }
 
-/// A week of a team: people on branches of their own finish and reopen steps, and merge into main.
+/// A week of a team: people change statuses of steps on their own branches, and merge the branches into main.
 #[test]
-fn the_log_equals_what_a_team_did() {
+fn the_log_reports_exactly_the_changes_of_a_team() {
     let place = Place::new();
     place.git("init -q");
     let people = ["ann", "bob", "cy", "dee"];
@@ -445,7 +445,7 @@ fn the_log_equals_what_a_team_did() {
         if random.below(4) == 0 {
             place.git("checkout -q main");
             place.git_at(&place.work(), minutes, &["merge", "-q", "--no-ff", "-m", "merge", who]);
-            // The index follows each merge.
+            // Brings the index up to date after each merge.
             drop(events(&place, "log"));
         }
     }

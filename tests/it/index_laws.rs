@@ -28,13 +28,13 @@ use proptest::test_runner::TestRunner;
 /// The real file system with timestamps of two seconds and no change time, as on FAT: after a rewrite of the same size only
 /// the content differs. It records the paths that are opened for reading. The third field stops its clock at a time.
 #[derive(Debug, Default)]
-struct Coarse(RealDisk, Arc<Mutex<Vec<PathBuf>>>, Option<i128>, Meddling);
+struct Coarse(RealDisk, Arc<Mutex<Vec<PathBuf>>>, Option<i128>, OnceInList);
 
 /// An action that happens once while plan `a` is listed.
 #[derive(Default)]
-struct Meddling(Mutex<Option<Box<dyn FnOnce() + Send>>>);
+struct OnceInList(Mutex<Option<Box<dyn FnOnce() + Send>>>);
 
-impl Meddling {
+impl OnceInList {
     fn in_dir(&self, dir: &Path) {
         let is_there = dir.ends_with("plans/a");
         if let Some(act) = self.0.lock().expect("no thread panicked").take_if(|_| is_there) {
@@ -43,9 +43,9 @@ impl Meddling {
     }
 }
 
-impl std::fmt::Debug for Meddling {
+impl std::fmt::Debug for OnceInList {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Meddling")
+        f.write_str("OnceInList")
     }
 }
 
@@ -227,7 +227,7 @@ impl Tree {
         assert_eq!(searched(&attested), searched(&self.context(Reading::Files)), "attested after {what:?}");
     }
 
-    /// The context of a caller for whom the daemon vouches that the index is current.
+    /// The context of a caller to whom the daemon attests that the index is current.
     fn attested(&self) -> Context {
         let context = self.context(Reading::Index);
         let mut index = LiveIndex::default();
@@ -409,7 +409,7 @@ fn a_rewrite_with_the_same_size_and_timestamp_is_detected() {
     let before = SystemTime::now();
     // The clock is stopped, so the file counts as new however long the test takes.
     let tree =
-        Tree::new(Arc::new(Coarse(RealDisk, Arc::default(), Some(RealDisk.now_ns()), Meddling::default())));
+        Tree::new(Arc::new(Coarse(RealDisk, Arc::default(), Some(RealDisk.now_ns()), OnceInList::default())));
     tree.write("a/plan.md", "# A\n");
     for round in 0..40 {
         let status = ["pending", "blocked"][round % 2];
@@ -424,7 +424,7 @@ fn a_rewrite_with_the_same_size_and_timestamp_is_detected() {
 #[test]
 fn only_files_that_may_have_changed_are_read() {
     let read = Arc::default();
-    let tree = Tree::new(Arc::new(Coarse(RealDisk, Arc::clone(&read), None, Meddling::default())));
+    let tree = Tree::new(Arc::new(Coarse(RealDisk, Arc::clone(&read), None, OnceInList::default())));
     let names = ["plan.md", "step-1.md", "step-2.md", "step-3.md", "step-03x.md"];
     let files: Vec<_> = names.iter().map(|it| format!("a/{it}")).collect();
     for (path, hours) in files.iter().zip(1..) {

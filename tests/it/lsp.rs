@@ -1,4 +1,4 @@
-//! `planwatch lsp` as a process: the order of messages, answers that the protocol's types accept, typing, commands, and noise.
+//! `planwatch lsp` as a process: the order of messages, the types of answers, typing, commands, and random input.
 
 #![expect(clippy::disallowed_methods, reason = "a test removes a file as a person does")]
 
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::support::Place;
 
-/// Nothing that is waited for takes this long.
+/// Only a server that hangs takes this long.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 pub(crate) struct Editor {
@@ -22,7 +22,7 @@ pub(crate) struct Editor {
     output: Receiver<Value>,
     next: i32,
     /// Notifications and requests of the server, in their order.
-    heard: Vec<Value>,
+    received: Vec<Value>,
     root: String,
 }
 
@@ -64,7 +64,7 @@ impl Editor {
             }
         });
         let root = place.work().display().to_string();
-        Self { child, input, output, next: 0, heard: Vec::new(), root }
+        Self { child, input, output, next: 0, received: Vec::new(), root }
     }
 
     fn with(place: &Place, capabilities: &Value) -> Self {
@@ -73,7 +73,7 @@ impl Editor {
         let answer =
             editor.ask("initialize", json!({"capabilities": capabilities, "workspaceFolders": folders}));
         is_a::<gen_lsp_types::InitializeResult>(&answer);
-        editor.tell("initialized", json!({}));
+        editor.notify("initialized", json!({}));
         editor
     }
 
@@ -90,7 +90,7 @@ impl Editor {
         self.send_bytes(format!("Content-Length: {}\r\n\r\n{body}", body.len()).as_bytes());
     }
 
-    fn tell(&mut self, method: &str, params: Value) {
+    fn notify(&mut self, method: &str, params: Value) {
         let mut message = json!({"jsonrpc": "2.0", "method": method});
         message["params"] = params;
         self.send(&message);
@@ -113,7 +113,7 @@ impl Editor {
             if message["id"] == id && message.get("method").is_none() {
                 return message;
             }
-            self.heard.push(message);
+            self.received.push(message);
         }
     }
 
@@ -131,14 +131,14 @@ impl Editor {
     fn open(&mut self, relative: &str, text: &str) {
         let document =
             json!({"uri": self.uri(relative), "languageId": "markdown", "version": 1, "text": text});
-        self.tell("textDocument/didOpen", json!({"textDocument": document}));
+        self.notify("textDocument/didOpen", json!({"textDocument": document}));
     }
 
     fn change(&mut self, relative: &str, version: i32, changes: Value) {
         let document = json!({"uri": self.uri(relative), "version": version});
         let mut params = json!({"textDocument": document});
         params["contentChanges"] = changes;
-        self.tell("textDocument/didChange", params);
+        self.notify("textDocument/didChange", params);
     }
 
     /// Waits until the diagnostics that the server sends for a file have these codes.
@@ -149,7 +149,7 @@ impl Editor {
             let all = it["params"]["diagnostics"].as_array().filter(|_| is_of_file)?;
             Some(all.iter().map(|it| it["code"].as_str().unwrap_or_default().to_owned()).collect::<Vec<_>>())
         };
-        let mut last = self.heard.drain(..).filter_map(|it| codes(&it)).next_back();
+        let mut last = self.received.drain(..).filter_map(|it| codes(&it)).next_back();
         while last.as_deref().is_none_or(|it| it != expected) {
             let message = self.output.recv_timeout(PATIENCE);
             let message = message.unwrap_or_else(|_| panic!("{relative}: {last:?}, not {expected:?}"));
@@ -166,7 +166,7 @@ impl Editor {
 
     fn end(mut self) -> i32 {
         assert_eq!(self.ask("shutdown", Value::Null), Value::Null);
-        self.tell("exit", Value::Null);
+        self.notify("exit", Value::Null);
         self.child.wait().expect("it ends").code().expect("no signal ends it")
     }
 }
@@ -214,7 +214,7 @@ fn place() -> Place {
 const STEP: &str = "plans/auth/step-2.md";
 
 #[test]
-fn messages_have_an_order() {
+fn messages_in_the_wrong_order_are_refused() {
     let place = place();
     let mut editor = Editor::start(&place);
     assert_eq!(editor.refused("textDocument/hover", json!({})), -32002);
@@ -223,8 +223,8 @@ fn messages_have_an_order() {
     assert_eq!(editor.refused("no/such", json!({})), -32601);
     assert_eq!(editor.refused("textDocument/hover", json!({"position": 7})), -32602);
     assert_eq!(editor.refused("workspace/executeCommand", json!({"command": "rm"})), -32602);
-    editor.tell("$/setTrace", json!({"value": "off"}));
-    editor.tell(
+    editor.notify("$/setTrace", json!({"value": "off"}));
+    editor.notify(
         "textDocument/didChange",
         json!({"textDocument": {"uri": "file:///dev/zero", "version": 1}, "contentChanges": []}),
     );
@@ -233,20 +233,20 @@ fn messages_have_an_order() {
     assert_eq!(editor.ask("textDocument/hover", nothing), Value::Null);
     editor.ask("shutdown", Value::Null);
     assert_eq!(editor.refused("textDocument/hover", json!({})), -32600);
-    editor.tell("exit", Value::Null);
+    editor.notify("exit", Value::Null);
     assert_eq!(editor.child.wait().expect("it ends").code(), Some(0));
 
     let mut editor = Editor::start(&place);
-    editor.tell("exit", Value::Null);
+    editor.notify("exit", Value::Null);
     assert_eq!(editor.child.wait().expect("it ends").code(), Some(1));
     let editor = Editor::with(&place, &able());
     drop(editor.input);
     let mut child = editor.child;
-    assert_eq!(child.wait().expect("the end of the input is its end").code(), Some(1));
+    assert_eq!(child.wait().expect("it ends with its input").code(), Some(1));
 }
 
 #[test]
-fn every_answer_is_one_of_the_protocol() {
+fn every_answer_has_the_type_that_the_protocol_defines() {
     let place = place();
     let mut editor = Editor::with(&place, &able());
     editor.open(STEP, TWO);
@@ -308,7 +308,7 @@ fn every_answer_is_one_of_the_protocol() {
     assert_eq!(edit.document_changes.expect("they are versioned").len(), 4);
     is_a::<gen_lsp_types::PublishDiagnosticsParams>(
         &editor
-            .heard
+            .received
             .iter()
             .find(|it| it["method"] == "textDocument/publishDiagnostics")
             .expect("they are sent")["params"],
@@ -317,7 +317,7 @@ fn every_answer_is_one_of_the_protocol() {
 }
 
 #[test]
-fn a_typo_is_marked_while_it_is_typed_and_mended() {
+fn a_typo_is_marked_while_it_is_typed_and_a_quick_fix_corrects_it() {
     let place = place();
     let mut editor = Editor::with(&place, &able());
     editor.open(STEP, TWO);
@@ -350,7 +350,7 @@ fn a_typo_is_marked_while_it_is_typed_and_mended() {
 }
 
 #[test]
-fn a_decision_leads_to_what_it_is_about_and_back() {
+fn a_decision_links_to_its_plan_and_step_and_the_step_refers_to_it() {
     const DECISION: &str = "plans/_decisions/20261121T091403.250Z-schema.md";
     let text = "---\nplan: auth\nstep: auth:2\n---\n# Schema\n\nSee [the page](../web/step-1.md).\n";
     let place = place();
@@ -371,7 +371,7 @@ fn a_decision_leads_to_what_it_is_about_and_back() {
     }
     let of = json!({"textDocument": {"uri": editor.uri(DECISION)}});
     assert_eq!(editor.ask("textDocument/documentLink", of.clone()).as_array().map(Vec::len), Some(3));
-    editor.tell("textDocument/didClose", of);
+    editor.notify("textDocument/didClose", of);
     editor.open(STEP, TWO);
     let mut params = editor.at(STEP, TWO, "# Migrate");
     params["context"] = json!({"includeDeclaration": false});
@@ -402,7 +402,7 @@ fn a_lone_carriage_return_is_marked_and_converted() {
 }
 
 #[test]
-fn a_change_by_somebody_else_is_seen_without_a_key() {
+fn a_change_by_another_program_updates_diagnostics_without_a_keystroke() {
     let place = place();
     let mut editor = Editor::with(&place, &able());
     editor.open("plans/web/step-1.md", "---\nstatus: completed\ndepends: [\"auth:2\"]\n---\n# Page\n");
@@ -418,7 +418,7 @@ fn a_change_by_somebody_else_is_seen_without_a_key() {
 }
 
 #[test]
-fn a_client_that_asks_for_diagnostics_gets_none_unasked() {
+fn a_client_that_pulls_diagnostics_is_sent_none() {
     let place = place();
     let mut capabilities = able();
     capabilities["textDocument"]["diagnostic"] = json!({});
@@ -450,15 +450,15 @@ fn a_client_that_asks_for_diagnostics_gets_none_unasked() {
     }
     assert!(again["items"].as_array().expect("a list").len() <= 1);
     assert!(
-        editor.heard.iter().all(|it| it["method"] != "textDocument/publishDiagnostics"),
+        editor.received.iter().all(|it| it["method"] != "textDocument/publishDiagnostics"),
         "{:?}",
-        editor.heard
+        editor.received
     );
     assert_eq!(editor.end(), 0);
 }
 
 #[test]
-fn commands_write_saved_files_alone() {
+fn commands_refuse_files_with_unsaved_changes() {
     let place = place();
     let mut editor = Editor::with(&place, &able());
     editor.open(STEP, &TWO.replace("one", "two"));
@@ -485,7 +485,7 @@ fn commands_write_saved_files_alone() {
 }
 
 #[test]
-fn a_client_that_renames_no_files_is_told_the_command() {
+fn a_client_that_cannot_rename_files_gets_the_command_to_run() {
     let place = place();
     let mut editor = Editor::with(&place, &json!({}));
     editor.open(STEP, TWO);

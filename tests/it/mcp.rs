@@ -54,18 +54,18 @@ impl Client {
             "protocolVersion": "2025-06-18", "capabilities": capabilities,
             "clientInfo": {"name": name, "version": "1"},
         });
-        client.say(&json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": hello}));
-        assert_eq!(client.hear()["result"]["serverInfo"]["name"], "planwatch");
-        client.say(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
+        client.send(&json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": hello}));
+        assert_eq!(client.receive()["result"]["serverInfo"]["name"], "planwatch");
+        client.send(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
         client
     }
 
-    fn say(&mut self, message: &Value) {
+    fn send(&mut self, message: &Value) {
         let input = self.input.as_mut().expect("it is open");
         writeln!(input, "{message}").expect("it reads");
     }
 
-    pub(crate) fn hear(&mut self) -> Value {
+    pub(crate) fn receive(&mut self) -> Value {
         let mut line = String::new();
         self.output.as_mut().expect("it is open").read_line(&mut line).expect("it writes");
         serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line:?}"))
@@ -76,7 +76,7 @@ impl Client {
         for (key, value) in more.as_object().into_iter().flatten() {
             params[key] = value.clone();
         }
-        self.say(&json!({"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": params}));
+        self.send(&json!({"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": params}));
     }
 
     /// Closes the server's input, and waits for its exit.
@@ -111,11 +111,11 @@ fn with_the_older_protocol_the_person_is_asked_during_the_call() {
         let place = Place::with_examples();
         let mut client = Client::legacy(&place, &json!({"elicitation": {}}));
         client.call("delete_plan", &json!({"plan": "feature-auth"}), &json!({}));
-        let question = client.hear();
+        let question = client.receive();
         assert_eq!(question["method"], "elicitation/create", "{question}");
         assert!(question["params"]["message"].as_str().unwrap().contains("feature-auth"), "{question}");
-        client.say(&json!({"jsonrpc": "2.0", "id": question["id"], "result": answer}));
-        let done = client.hear();
+        client.send(&json!({"jsonrpc": "2.0", "id": question["id"], "result": answer}));
+        let done = client.receive();
         let expected = if is_deleted { "done" } else { "declined" };
         assert_eq!(done["result"]["structuredContent"]["state"], expected, "{answer}: {done}");
         assert_eq!(is_there(&place), !is_deleted, "{answer}");
@@ -129,7 +129,7 @@ fn with_the_newer_protocol_the_client_calls_again_with_the_answer() {
     let mut client = Client::new(&place);
     let arguments = json!({"plan": "feature-auth"});
     client.call("delete_plan", &arguments, &modern());
-    let asked = client.hear()["result"].clone();
+    let asked = client.receive()["result"].clone();
     assert_eq!(asked["resultType"], "input_required", "{asked}");
     assert!(asked["inputRequests"]["person"]["params"]["message"].as_str().is_some(), "{asked}");
     let again = |state: &Value, content: &Value| {
@@ -145,13 +145,13 @@ fn with_the_newer_protocol_the_client_calls_again_with_the_answer() {
         [(&arguments, json!("rs1.made.up")), (&json!({"plan": "fence-repair"}), state.clone())]
     {
         client.call("delete_plan", arguments, &again(&state, &yes()));
-        assert_eq!(client.hear()["result"]["resultType"], "input_required", "{arguments}");
+        assert_eq!(client.receive()["result"]["resultType"], "input_required", "{arguments}");
     }
     client.call("delete_plan", &arguments, &again(state, &json!({"yes": false})));
-    assert_eq!(client.hear()["result"]["structuredContent"]["state"], "declined");
+    assert_eq!(client.receive()["result"]["structuredContent"]["state"], "declined");
     assert!(is_there(&place) && place.file("plans/fence-repair/plan.md").exists());
     client.call("delete_plan", &arguments, &again(state, &yes()));
-    assert_eq!(client.hear()["result"]["structuredContent"]["state"], "done");
+    assert_eq!(client.receive()["result"]["structuredContent"]["state"], "done");
     assert!(!is_there(&place));
     assert_eq!(client.end(), 0);
 }
@@ -175,14 +175,14 @@ fn a_line_that_is_not_a_request_gets_an_error() {
         (note(r#""id":null,"#), -32600, json!(null)),
     ] {
         writeln!(client.input.as_mut().expect("it is open"), "{line}").expect("it reads");
-        let answer = client.hear();
+        let answer = client.receive();
         assert_eq!((&answer["error"]["code"], &answer["id"]), (&json!(code), &id), "{line}: {answer}");
         assert!(answer.as_object().expect("an object").contains_key("id"), "{answer}");
     }
     // A notification never gets an answer, so the next answer is that of the call.
     writeln!(client.input.as_mut().expect("it is open"), "{}", note("")).expect("it reads");
     client.call("list_plans", &json!({}), &json!({}));
-    assert_eq!(client.hear()["id"], 7);
+    assert_eq!(client.receive()["id"], 7);
     assert_eq!(client.end(), 0);
 }
 
@@ -197,7 +197,7 @@ fn a_page_of_three_thousand_steps_is_small_and_has_a_cursor() {
     let mut client = Client::legacy(&place, &json!({}));
     let mut ask = |name: &str, arguments: &Value| {
         client.call(name, arguments, &json!({}));
-        let answer = client.hear()["result"].clone();
+        let answer = client.receive()["result"].clone();
         let text = answer["content"][0]["text"].as_str().unwrap().to_owned();
         // A token of JSON has at least three bytes on average.
         assert!(text.len() < 6_000, "{name}: {} bytes", text.len());
@@ -244,11 +244,11 @@ fn a_script_that_writes_and_closes_gets_all_its_answers() {
     for id in 1..=N {
         let note = json!({"step": "feature-auth:0", "note": "again"});
         let params = json!({"name": "add_note", "arguments": note});
-        client.say(&json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params}));
+        client.send(&json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params}));
     }
     // No person can confirm this.
     let params = json!({"name": "delete_plan", "arguments": {"plan": "feature-auth"}});
-    client.say(&json!({"jsonrpc": "2.0", "id": N + 1, "method": "tools/call", "params": params}));
+    client.send(&json!({"jsonrpc": "2.0", "id": N + 1, "method": "tools/call", "params": params}));
     drop(client.input.take());
     let output = client.output.take().expect("it is open");
     let messages = output.lines().map(|it| serde_json::from_str(&it.expect("a line")).expect("an object"));
@@ -280,7 +280,7 @@ fn a_wrong_first_message_is_reported_in_one_sentence() {
 /// Whether a call is refused, and its answer.
 fn answer_of(client: &mut Client, name: &str, arguments: &Value) -> (bool, Value) {
     client.call(name, arguments, &json!({}));
-    let answer = client.hear();
+    let answer = client.receive();
     let text = answer["result"]["content"][0]["text"].as_str().unwrap_or_else(|| panic!("{answer}"));
     (answer["result"]["isError"] == true, serde_json::from_str(text).expect("it is JSON"))
 }

@@ -35,11 +35,11 @@ impl Client {
         let who = json!({"name": "test", "version": "1"});
         let begin = json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": who});
         client.ask("initialize", &begin);
-        client.say(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
+        client.send(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
         client
     }
 
-    fn say(&mut self, message: &Value) {
+    fn send(&mut self, message: &Value) {
         let input = self.input.as_mut().expect("it is open");
         writeln!(input, "{message}").and_then(|()| input.flush()).expect("the server reads");
     }
@@ -47,7 +47,7 @@ impl Client {
     fn ask(&mut self, method: &str, params: &Value) -> Value {
         self.n_asked += 1;
         let id = self.n_asked;
-        self.say(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}));
+        self.send(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}));
         loop {
             let message = self.message();
             if message["id"] == id {
@@ -147,7 +147,7 @@ fn an_edit_right_after_a_subscription_is_acknowledged_is_notified() {
     let params = json!({"_meta": meta, "notifications": {"resourceSubscriptions": [STEP]}});
     for _ in 0..5 {
         let mut client = Client::uninitialized(&place, &[]);
-        client.say(&json!({"jsonrpc": "2.0", "id": 1, "method": "subscriptions/listen", "params": params}));
+        client.send(&json!({"jsonrpc": "2.0", "id": 1, "method": "subscriptions/listen", "params": params}));
         let acknowledged = client.message();
         assert_eq!(acknowledged["method"], "notifications/subscriptions/acknowledged", "{acknowledged}");
         place.write(path, place.text(path) + "\nMind the gate.\n");

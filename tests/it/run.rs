@@ -427,7 +427,7 @@ fn a_person_decides_about_an_unverified_step() {
 }
 
 #[test]
-fn two_runs_on_one_plan_both_end() {
+fn two_runs_on_one_plan_complete_each_step_once() {
     let place = place_with(&["touches: [a]", "touches: [b]", "touches: [c]", "", "", "depends: [1, 2, 3]"]);
     agent(&place, "agent.sh", GOOD);
     let start = || {

@@ -3,7 +3,7 @@
 use crate::run::outcomes;
 use crate::support::{Place, Ran};
 
-/// A run of two steps, of which the first does what `script` says. A run that waits for itself ends at the time limit.
+/// A run of two steps. The agent of the first step runs `script`. A run that waits for itself ends at the time limit.
 fn run(script: &str) -> (Place, Ran) {
     let place = Place::new();
     place.write("plans/p/plan.md", "# P\n");

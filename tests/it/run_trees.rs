@@ -67,7 +67,7 @@ fn begin_git(place: &Place) {
     place.git_with(&["commit", "-q", "-m", "Begin"]);
 }
 
-/// Steps that may be worked on at once, whatever they change.
+/// Headers of two steps with separate areas, so that they run at the same time whatever files they change.
 const APART: [&str; 2] = ["touches: [a]", "touches: [b]"];
 
 fn command(place: &Place, script: &str, more: &str) -> Command {
@@ -143,7 +143,7 @@ fn trust(place: &Place, name: &str) {
 }
 
 #[test]
-fn two_workers_change_different_files_in_trees_of_their_own() {
+fn two_workers_change_different_files_in_separate_worktrees() {
     needs_new_git!();
     let place = repository(&APART);
     place.write("mine", "uncommitted\n");
@@ -162,14 +162,14 @@ fn two_workers_change_different_files_in_trees_of_their_own() {
     assert_ne!(place.text("../cwd-1"), place.text("../cwd-2"));
     let log = place.git("log --format=%s");
     assert!(log.contains("By the worker\n") && log.contains("Step 2\n"), "{log}");
-    // The plan files are changed where the run is, and nowhere else.
+    // The plan files are changed only in the working tree of the run.
     assert_eq!(place.git("status --porcelain"), " M plans/p/step-1.md\n M plans/p/step-2.md\n?? mine\n");
     assert_eq!(statuses(&place, 2), ["completed"; 2]);
     is_tidy(&place);
 }
 
 #[test]
-fn a_step_gets_the_work_of_those_that_it_waits_for() {
+fn a_step_gets_the_work_of_the_steps_that_it_waits_for() {
     needs_new_git!();
     let place = repository(&["touches: [a]", "depends: [1]"]);
     let script = format!("[ $n = 2 ] && cat one > two; echo 1 > one; {GOOD}");
@@ -191,7 +191,7 @@ fn two_workers_change_one_file_at_different_places() {
 }
 
 #[test]
-fn attributes_are_those_of_the_commits_and_not_of_what_is_checked_out() {
+fn attributes_are_read_from_the_commits_and_not_from_the_checked_out_files() {
     needs_new_git!();
     let place = repository(&APART);
     place.write(".gitattributes", "changes merge=union\n");
@@ -253,7 +253,7 @@ fn a_conflict_blocks_its_step_and_no_other_and_is_resolved_by_hand() {
 }
 
 #[test]
-fn what_is_verified_is_what_is_in_the_tree() {
+fn verification_runs_in_the_worktree_of_the_step() {
     needs_new_git!();
     let place = repository(&["verify: ['test -f made', 'test ! -f mine']"]);
     place.write("mine", "");
@@ -274,7 +274,7 @@ fn what_is_verified_is_what_is_in_the_tree() {
 }
 
 #[test]
-fn verify_needs_trust_as_it_is_in_the_tree() {
+fn trust_must_cover_verify_as_it_is_in_the_worktree() {
     needs_new_git!();
     let place = repository(&["verify: ['sh ./check.sh']"]);
     place.write("check.sh", "exit 0\n");
@@ -292,7 +292,7 @@ fn verify_needs_trust_as_it_is_in_the_tree() {
 }
 
 #[test]
-fn changes_of_plan_files_in_a_tree_are_left_out() {
+fn changes_of_plan_files_in_a_worktree_are_not_merged() {
     needs_new_git!();
     let place = repository(&["touches: [a]", "touches: [b]"]);
     let script = format!(
@@ -356,7 +356,7 @@ fn plans_may_be_in_a_subdirectory() {
     let place = Place::new();
     place.write("planwatch.toml", "plans_dir = \"docs/plans\"\n");
     place.write("docs/plans/main/plan.md", "# Main\n");
-    // The name of the plan is that of the run's own branch.
+    // The plan has the same name as the run's own branch.
     place.write("docs/plans/main/step-1.md", "---\nstatus: pending\n---\n# One\n");
     place.write("docs/text", "1\n");
     begin_git(&place);

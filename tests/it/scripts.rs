@@ -1,4 +1,4 @@
-//! The scripts of the project: `--help` prints their usage, and an argument that they do not know is an error.
+//! The scripts of the project: `--help` prints their usage, and an unknown argument is an error.
 #![expect(clippy::disallowed_methods, reason = "tests start the scripts")]
 
 use std::process::{Command, Output};
@@ -7,7 +7,7 @@ use crate::support::root;
 
 fn run(script: &str, argument: &str) -> Output {
     let mut command = Command::new(root().join("scripts").join(script));
-    // Without cargo, a script that goes on ends at once.
+    // Without cargo on the PATH, a script that continues after its arguments fails at once.
     command.arg(argument).env("PATH", "/usr/bin:/bin").env("PYTHONDONTWRITEBYTECODE", "1");
     command.output().unwrap_or_else(|it| panic!("{script}: {it}"))
 }

@@ -29,14 +29,14 @@ pub(crate) fn read(path: &Path) -> String {
 
 /// A new directory, which is removed when all tests have ended.
 ///
-/// ext4 without a journal does not reuse the number of a removed file for some minutes, and passes over all of these numbers
-/// for each new file. Removing the directories at once makes the tests take a quarter longer there.
+/// ext4 without a journal does not reuse the inode number of a removed file for some minutes, and skips all of these numbers
+/// for each new file. If the directories were removed at once, the tests would take a quarter longer there.
 pub(crate) fn temporary() -> tempfile::TempDir {
     static ALL: OnceLock<(PathBuf, ChildStdin)> = OnceLock::new();
     let (all, _) = ALL.get_or_init(|| {
         let all = tempfile::Builder::new().prefix("planwatch-it-").tempdir();
         let all = all.expect("a temporary directory").keep();
-        // Its input ends with this process, however that ends.
+        // The shell's input ends with this process, however the process ends.
         let remove = "trap '' INT TERM HUP QUIT; cat; rm -rf \"$1\"";
         let mut shell = Command::new("sh");
         let shell = shell.args(["-c", remove, "sh"]).arg(&all).stdin(Stdio::piped()).stdout(Stdio::null());
@@ -235,7 +235,7 @@ impl Ran {
     }
 }
 
-/// Copies the example plans without planwatch's own state, which is there once a command has read them.
+/// Copies the example plans without planwatch's own state, which exists once a command has read them.
 pub(crate) fn copy_examples(to: &Path) {
     for entry in std::fs::read_dir(root().join("plans-example")).expect("it is there").flatten() {
         let name = entry.file_name();

@@ -1,4 +1,4 @@
-//! Claims on the shared git remote, with real git: two clones, lost connections, crashes, and other people's records.
+//! Claims on the shared git remote, with real git: two clones, lost connections, crashes, and records of other clones.
 
 mod faults;
 mod host;
@@ -11,13 +11,13 @@ mod watching;
 use team::{Team, refused};
 
 #[test]
-fn two_clones_work_through_a_plan_and_no_step_is_given_twice() {
+fn two_clones_work_through_a_plan_and_no_step_is_claimed_twice() {
     let team = Team::new();
     let (a, b) = (team.clone_of("a"), team.clone_of("b"));
     let (one, claim) = a.claim("");
     assert_eq!((one.as_str(), b.claim("").0.as_str()), ("p:1", "p:2"));
     assert_eq!(team.records(), ["p/1 claimed ann", "p/2 claimed bob"]);
-    // Every surface of the other clone says who works where.
+    // Every command of the other clone shows who works on which step.
     a.run("sync status").ok_code();
     assert!(b.run("show p:1").stdout.contains("held by  ann on "), "{:?}", b.run("show p:1"));
     assert!(b.run("list p").stdout.contains("ann on "));
@@ -27,7 +27,7 @@ fn two_clones_work_through_a_plan_and_no_step_is_given_twice() {
     refused(&b.run("claim p:1"), "claimed");
     refused(&b.run("start p:1"), "claimed");
     refused(&b.run("done p:1"), "claimed");
-    // The end is shared, and holds until it is merged.
+    // The result is shared, and the step counts as completed until the work is merged.
     a.run(&format!("done p:1 --claim {claim} -m made")).ok();
     assert_eq!(team.records(), ["p/1 completed ann", "p/2 claimed bob"]);
     assert_eq!(b.claim("").0, "p:3");
@@ -36,7 +36,7 @@ fn two_clones_work_through_a_plan_and_no_step_is_given_twice() {
     a.commit_and_push();
     assert!(a.run("sync").ok().contains("removed"));
     assert_eq!(team.records(), ["p/2 claimed bob", "p/3 claimed bob"]);
-    // The completed step is on the branch, but not in this clone.
+    // The completed step is on the remote's branch, but not in this clone.
     refused(&b.run("claim p:1"), "claimed");
     b.git("pull -q");
     refused(&b.run("claim p:1"), "not-allowed");
@@ -49,7 +49,7 @@ fn two_clones_work_through_a_plan_and_no_step_is_given_twice() {
 }
 
 #[test]
-fn a_claim_that_another_clone_makes_first_is_taken_back_byte_for_byte() {
+fn a_claim_that_another_clone_makes_first_is_undone_byte_for_byte() {
     let team = Team::new();
     let (a, b) = (team.clone_of("a"), team.clone_of("b"));
     // The file has no front matter, so removing only the claim and the status would not restore its bytes.
@@ -75,14 +75,14 @@ fn a_claim_that_another_clone_makes_first_is_taken_back_byte_for_byte() {
 }
 
 #[test]
-fn a_claim_needs_two_connections_and_a_lost_one_four() {
+fn a_claim_needs_two_connections_and_its_result_one() {
     let team = Team::new();
     let a = team.clone_of("a");
     team.calls();
     a.claim("p:1");
     let calls = team.calls();
     assert_eq!(calls.len(), 2, "{calls:#?}");
-    // The lease alone decides: `+` or `--force` would switch it off.
+    // Only `--force-with-lease` decides whether the push succeeds: `+` or `--force` would disable it.
     let push = calls.iter().find(|it| it.contains(" push ")).unwrap();
     assert!(push.contains("--force-with-lease=refs/planwatch/claims/plans/p/1: "), "{push}");
     assert!(!push.contains(" +") && !push.contains("--force "), "{push}");
@@ -92,16 +92,16 @@ fn a_claim_needs_two_connections_and_a_lost_one_four() {
     a.run("done p:1").ok();
     assert_eq!(team.calls().len(), 1);
     a.run("done p:1").ok();
-    assert_eq!(team.calls().len(), 0, "a repeated report asks nobody");
+    assert_eq!(team.calls().len(), 0, "a repeated report contacts no remote");
 }
 
 #[test]
-fn the_result_of_a_claim_that_was_taken_over_changes_nothing_but_a_note() {
+fn a_late_result_of_a_claim_that_was_taken_over_adds_only_a_note() {
     let team = Team::new();
     let (a, b) = (team.clone_of("a"), team.clone_of("b"));
     let (_, claim) = a.claim("p:1");
     b.run("sync").ok_code();
-    b.let_lapse();
+    b.mark_as_lapsed();
     assert!(b.run("next --json").stdout.contains("\"id\":\"p:1\""), "a lapsed claim counts as ready");
     assert_eq!(b.claim("").0, "p:1");
     assert_eq!(team.records(), ["p/1 claimed bob"]);
@@ -114,14 +114,14 @@ fn the_result_of_a_claim_that_was_taken_over_changes_nothing_but_a_note() {
     refused(&a.run(&format!("done p:1 --claim {claim} -m late")), "claim-lost");
     let attempt = a.run(&format!("attempt p:1 late --status completed --claim {claim}"));
     refused(&attempt, "claim-lost");
-    assert_eq!((a.step(1), team.calls().len()), (step, 0), "a lost claim is known to be lost");
+    assert_eq!((a.step(1), team.calls().len()), (step, 0), "the clone knows that the claim is lost");
     assert_eq!(team.records(), ["p/1 claimed bob"]);
     b.run("done p:1").ok();
     assert_eq!(team.records(), ["p/1 completed bob"]);
-    // The owner of a lapsed claim that nobody took still ends it.
+    // The owner of a lapsed claim can still complete the step if no other clone took it over.
     let (_, claim) = a.claim("p:2");
     b.run("sync").ok_code();
-    b.let_lapse();
+    b.mark_as_lapsed();
     a.run(&format!("done p:2 --claim {claim}")).ok();
     refused(&b.run("claim p:2"), "claimed");
 }
@@ -143,7 +143,7 @@ fn a_claim_that_was_lost_counts_only_while_the_file_has_it() {
     a.run("release p:1").ok();
     let released = a.step(1);
     refused(&a.run(&format!("done p:1 --claim {claim} -m late")), "claim-lost");
-    assert_eq!(a.step(1), released, "the late result was noted before");
+    assert_eq!(a.step(1), released, "the late result is noted already");
     a.run("done p:1 --by cy -m made").ok();
     assert!(a.step(1).contains("status: completed"), "{}", a.step(1));
 }
@@ -157,7 +157,7 @@ fn of_two_take_overs_one_succeeds() {
     a.claim("p:1");
     for other in [&b, &c] {
         other.run("sync").ok_code();
-        other.let_lapse();
+        other.mark_as_lapsed();
     }
     let bin = env!("CARGO_BIN_EXE_planwatch");
     team.write("race", &format!("cd \"$TEAM/c\" && PLANWATCH_BY=cy {bin} claim p:1"));
@@ -206,7 +206,7 @@ fn the_record_of_ended_work_follows_the_plan_to_its_new_name() {
 }
 
 #[test]
-fn release_removes_the_record_and_with_force_that_of_another_clone() {
+fn release_removes_the_record_and_with_force_also_that_of_another_clone() {
     let team = Team::new();
     let (a, b) = (team.clone_of("a"), team.clone_of("b"));
     a.claim("p:1");
@@ -222,14 +222,14 @@ fn release_removes_the_record_and_with_force_that_of_another_clone() {
     assert!(freed.code == 0 && freed.stdout.contains("the claim of ann on "), "{freed:?}");
     assert!(team.records().is_empty());
     b.claim("p:1");
-    // Reopened work is free for everyone.
+    // A reopened step can be claimed by everyone.
     b.run("done p:1").ok();
     b.run("reopen p:1").ok();
     assert!(team.records().is_empty());
 }
 
 #[test]
-fn an_end_on_a_branch_that_is_gone_is_reported_and_freed_only_by_release() {
+fn a_result_on_a_missing_branch_is_reported_and_freed_only_by_release() {
     let team = Team::new();
     let (a, b) = (team.clone_of("a"), team.clone_of("b"));
     a.git("checkout -q -b feature");
@@ -252,7 +252,7 @@ fn an_end_on_a_branch_that_is_gone_is_reported_and_freed_only_by_release() {
 }
 
 #[test]
-fn work_that_arrives_by_a_squash_merge_is_recognised() {
+fn work_that_arrives_by_a_squash_merge_is_recognized() {
     let team = Team::new();
     let (a, b) = (team.clone_of("a"), team.clone_of("b"));
     a.git("checkout -q -b feature");
@@ -277,7 +277,7 @@ fn a_lapsed_record_is_removed_when_its_step_is_closed_on_the_branch_and_here() {
     let (a, b) = (team.clone_of("a"), team.clone_of("b"));
     a.claim("p:1");
     b.run("sync").ok_code();
-    b.let_lapse();
+    b.mark_as_lapsed();
     b.run("set p:1 status completed").ok();
     b.commit_and_push();
     b.run("reopen p:1").ok();
@@ -296,7 +296,7 @@ fn a_lapsed_record_of_this_clone_stays_although_its_step_is_closed_on_the_branch
     b.run("set p:1 status completed").ok();
     b.commit_and_push();
     a.run("sync").ok_code();
-    a.let_lapse();
+    a.mark_as_lapsed();
     a.run("sync").ok_code();
     assert_eq!(team.records(), ["p/1 claimed ann"]);
 }

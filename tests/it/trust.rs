@@ -1,4 +1,4 @@
-//! Trust covers each file of the repository that a command names. A change of such a file, and of no other, needs new trust.
+//! Trust covers each file of the repository that a command names. A change of such a file needs new trust.
 #![expect(clippy::disallowed_methods, reason = "tests create and change files")]
 
 use std::os::unix::fs::PermissionsExt;
@@ -76,7 +76,7 @@ fn a_change_of_a_file_that_a_command_names_needs_new_trust() {
         trust(&place).ok();
         for _ in 0..2 {
             assert!(runs(&place), "{command}");
-            // If trust covers the whole repository, files that the command created are changes of it.
+            // If trust covers the whole repository, files that the command created change what it covers.
             let made = ["ran", "tools/ran", "build/ran", "build/x/ran", "../ran"].map(|it| place.file(it));
             assert!(made.iter().any(|it| std::fs::remove_file(it).is_ok()), "{command}");
             std::fs::remove_file(place.file("lock")).ok();

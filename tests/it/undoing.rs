@@ -112,7 +112,7 @@ fn another_user_cannot_archive_a_plan_with_a_claimed_step_by_undo() {
     assert_eq!(place.text("plans/_archive/p/step-1.md"), claimed);
 }
 
-/// The step that waited for another one would be ready, because its number is that of a completed step now.
+/// If the dependency were restored, its step would count as ready, because the number is now that of a completed step.
 #[test]
 fn a_dependency_on_a_number_that_another_step_has_now_is_not_brought_back() {
     for verb in ["remove", "set"] {
@@ -123,7 +123,7 @@ fn a_dependency_on_a_number_that_another_step_has_now_is_not_brought_back() {
         let taken = id_of(&place, verb);
         assert_eq!(place.run("move p:2 --to 9").code, 0);
         let moved = id_of(&place, "move");
-        // Nothing has the number, so the step waits for a missing one.
+        // No step has the number, so the restored dependency would be on a missing step.
         assert_eq!(place.run(&format!("undo {taken} --dry-run")).code, 0);
         assert_eq!(place.run("move p:3 --to 2").code, 0);
         assert_eq!(place.run("done p:2").code, 0);

@@ -148,7 +148,7 @@ fn the_last_step_completes_its_plan() {
 }
 
 #[test]
-fn what_a_merge_changes_is_reported() {
+fn changes_by_a_merge_are_reported() {
     let place = Place::with_examples();
     let step = place.text(STEP);
     place.git("init -q");
@@ -204,17 +204,17 @@ fn watching_ends_normally_without_a_reader() {
     let mut command = place.command();
     let command = command.arg("watch").stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut watch = command.spawn().expect("the binary starts");
-    let mut asides = lines_of(watch.stderr.take().expect("it is piped"));
-    assert_eq!(asides.next(), "watching 5 plans with 31 steps; Ctrl-C ends it");
+    let mut messages = lines_of(watch.stderr.take().expect("it is piped"));
+    assert_eq!(messages.next(), "watching 5 plans with 31 steps; Ctrl-C ends it");
     drop(watch.stdout.take());
     assert_eq!(place.run("done feature-auth:0").code, 0);
     // Its stderr ends when the process ends.
-    assert!(asides.end().is_empty());
+    assert!(messages.end().is_empty());
     assert!(watch.wait().expect("it ended").success());
 }
 
 #[test]
-fn what_a_merge_changed_is_reported() {
+fn a_status_changed_by_a_merge_is_reported() {
     let place = Place::new();
     place.write("plans/p/plan.md", "# P\n");
     place.write("plans/p/step-1.md", "---\nstatus: pending\n---\n# One\n");

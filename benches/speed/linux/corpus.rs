@@ -1,7 +1,7 @@
 //! Realistic plans: the 110,000 files of 10,000 plans are about 197 MB.
 //!
-//! The same numbers give the same bytes. A third of the plans is not begun, a quarter is complete. The corpus is also a
-//! git repository with one commit and without changes.
+//! A file has the same bytes in every run. A third of the plans is not begun, a quarter is complete. The corpus is also
+//! a git repository with one commit and without changes.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -15,8 +15,8 @@ pub(crate) struct Corpus {
     /// The working tree.
     pub(crate) home: PathBuf,
     pub(crate) plans: PathBuf,
-    /// The directory for the files of the floors. It is among the plans, because creating a file can take a file system
-    /// several times as long in a place where many files were deleted.
+    /// The directory for the files of the floors. It is among the plans, because on some file systems, creating a file
+    /// takes several times as long in a directory where many files were deleted.
     pub(crate) beside: PathBuf,
     pub(crate) n_plans: usize,
     statuses: Statuses,

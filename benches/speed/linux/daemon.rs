@@ -153,7 +153,8 @@ fn one_plan(bench: &Bench, corpus: &Corpus, what: [&'static str; 4]) {
         let floor = median(PER_ROUND, |_| bench.ours.hello(&["list", "x"]));
         // These plans have a ready step.
         let plans = |n: usize| corpus.unbegun((round * PER_ROUND + n) * 7);
-        // Their files are in the page cache, as the floor's program is; else the first verb would be the slowest.
+        // Reads their files into the page cache, where the floor's program is, too. Otherwise the first verb would be the
+        // slowest.
         (0..PER_ROUND).for_each(|n| _ = bench.ours.cli(corpus, &["list", &plan_name(plans(n))]));
         for (verb, figure) in ["list", "show", "next", ""].into_iter().zip(&mut figures) {
             let took = median(PER_ROUND, |n| {

@@ -1,6 +1,6 @@
 //! Medians, and the lines of the table.
 
-/// The required and the intended value of a figure, as multiples of its floor; without a floor, as absolute values.
+/// The required value of a figure and its goal, as multiples of its floor; without a floor, as absolute values.
 #[derive(Clone, Copy)]
 pub(crate) struct Bar {
     pub(crate) id: &'static str,

@@ -189,7 +189,7 @@ fn update_on_events(queue: &OwnedFd, file: &Path, database: &Connection) {
         }
         let text = fs::read_to_string(file).expect("it is there");
         let status = text.lines().find_map(|it| it.strip_prefix("status: ")).expect("a status").trim();
-        update.execute([status, &text]).expect("it can be put in");
+        update.execute([status, &text]).expect("it can be updated");
     }
 }
 

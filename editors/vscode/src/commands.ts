@@ -23,7 +23,7 @@ interface Place {
   file: Uri;
 }
 
-/** What tree items, the server's code actions and the command palette pass. */
+/** The argument that tree items, the server's code actions and the command palette pass to a command. */
 type Given = Node | Target | undefined;
 
 /** The part of an answer of `show` or of a change that commands read. */
@@ -91,7 +91,10 @@ export class Commands {
     window.setStatusBarMessage(`planwatch: ${answer.step.id}: ${answer.why}`, 8000);
   }
 
-  /** Claims the given step, or the next one of the given plan. Without either: the step in the editor if it is ready, else the next one. */
+  /**
+   * Claims the given step, or the next one of the given plan. Without either, claims the step in the editor if it can be claimed,
+   * else the next one.
+   */
   private async claim(given: Given): Promise<void> {
     const place = given === undefined ? await this.ready() : await this.place(given);
     const home = place?.home ?? (await this.home());
@@ -177,7 +180,7 @@ export class Commands {
     }
   }
 
-  /** Runs a verb that writes. `undefined`: the person did not want to save what is not saved. */
+  /** Runs a verb that writes. Returns `undefined` if the person chose not to save unsaved text. */
   private async change(place: Place, verb: Verb): Promise<unknown> {
     return (await isSaved(dirname(place.file.fsPath))) ? await run(place.home, verb) : undefined;
   }
@@ -187,7 +190,7 @@ export class Commands {
     await this.server.refresh();
   }
 
-  /** The step that is meant; where none is given, that in the editor, or one that the person picks among those that allow the verb. */
+  /** The given step. Without one, the step in the editor, or a step that the person picks from those that allow the verb. */
   private async step(given: Given, verb?: string): Promise<Place | undefined> {
     const place = given === undefined ? await this.inEditor() : await this.place(given);
     return place?.number === undefined ? await this.picked(verb, place) : place;
@@ -210,7 +213,7 @@ export class Commands {
     }
   }
 
-  /** What the server names: by its file, by its id, or its plan. */
+  /** The step or plan that the server names by a file, an id, or a plan. */
   private async target(given: Target): Promise<Place | undefined> {
     const file = given.uri === undefined ? undefined : Uri.parse(given.uri, true);
     const home = this.homeOf(file ?? (given.folder === undefined ? undefined : Uri.parse(given.folder, true))) ?? (await this.home());
@@ -292,7 +295,7 @@ function run(home: Home, verb: Verb): Promise<unknown> {
   return ask(program(), argumentsOf(verb), home.folder.uri.fsPath);
 }
 
-/** Asks for words; an empty answer counts unless they are required. `undefined`: the person pressed Escape. */
+/** Asks for a text, which may be empty unless it is required. Returns `undefined` if the person pressed Escape. */
 async function typed(title: string, placeHolder: string, isRequired = false): Promise<string | undefined> {
   const validateInput = (text: string) => (isRequired && text.trim() === '' ? 'This must not be empty' : undefined);
   return await window.showInputBox({ title, placeHolder, validateInput, ignoreFocusOut: true });

@@ -1,4 +1,4 @@
-/** Starts the program `planwatch`: whether it is there, and what it answers. */
+/** Starts the program `planwatch`, checks that it exists, and reads its answers. */
 
 import { execFile } from 'node:child_process';
 

@@ -34,7 +34,7 @@ export class Server implements Disposable {
   private isRefreshing = false;
   private isStale = false;
 
-  /** Fired when plans, or what is known of them, may have changed. */
+  /** Fired when plans or the states of folders may have changed. */
   readonly onDidChange = this.changed.event;
   homes: readonly Home[] = [];
 
@@ -92,7 +92,7 @@ export class Server implements Disposable {
     }
   }
 
-  /** Asks for the state of every folder. A request that arrives meanwhile is answered by one more round. */
+  /** Asks for the state of every folder. A call that arrives meanwhile causes one more round. */
   async refresh(): Promise<void> {
     this.isStale = true;
     if (this.isRefreshing) {

@@ -70,7 +70,7 @@ export class Tree implements TreeDataProvider<Node>, Disposable {
 
 function filled(line: Line, node: Exclude<Node, { kind: 'folder' }>, id: string, collapsible: TreeItemCollapsibleState): TreeItem {
   const item = new TreeItem(line.label, collapsible);
-  // A name that stays, so that the tree keeps what is expanded when it is read again.
+  // A stable id, so that expanded items stay expanded when the tree is read again.
   item.id = `${node.home.folder.uri.toString()} ${id}`;
   item.description = line.description;
   item.tooltip = line.tooltip;

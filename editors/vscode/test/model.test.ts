@@ -104,7 +104,7 @@ test('the state says who works on a step, and what it waits for', () => {
   }
 });
 
-test('a step is shown with its number, and with all that is known of it in the tooltip', () => {
+test('a step is shown with its number, and with all details in the tooltip', () => {
   const line = stepLine({
     ...STEP,
     number: '1.5',

@@ -26,7 +26,7 @@ test('every verb gets its arguments', () => {
   }
 });
 
-test('words that look like options are words', () => {
+test('words that look like options are passed as operands', () => {
   const texts = ['--force', '-m', '--', ''];
   for (const text of texts) {
     const args = argumentsOf({ verb: 'note', id: 'auth:2', text });
@@ -35,6 +35,6 @@ test('words that look like options are words', () => {
   assert.deepEqual(argumentsOf({ verb: 'fail', id: 'a:1', reason: '--force' }), ['fail', '--message=--force', '--', 'a:1']);
 });
 
-test('a success is said in the past', () => {
+test('a success message is in the past tense', () => {
   assert.equal(said('done', 'auth:2'), 'planwatch: completed auth:2');
 });

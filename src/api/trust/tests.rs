@@ -117,7 +117,7 @@ fn the_files_that_a_line_names_are_covered() {
 }
 
 #[test]
-fn words_are_meant_from_every_directory_that_may_be_meant() {
+fn paths_are_resolved_from_every_directory_that_a_line_may_use() {
     check("./c.sh", "tools", &["c.sh", "tools/c.sh"], &["c.sh", "tools/c.sh"]);
     check("../env.sh", "tools", &["env.sh"], &["env.sh"]);
     check("cd tools && ./c.sh", "", &["c.sh", "tools/c.sh"], &["c.sh", "tools/c.sh"]);
@@ -133,7 +133,7 @@ fn words_are_meant_from_every_directory_that_may_be_meant() {
 }
 
 #[test]
-fn what_is_known_only_when_it_runs_covers_the_repository() {
+fn a_line_whose_files_are_known_only_when_it_runs_covers_the_repository() {
     let all =
         ["c.sh", "no space.sh", "env.sh", "tools/c.sh", "tools/deep/x.py", "a/b/c.sh", "tools/new", "new.sh"];
     for line in ["./$X", "./*.sh", "eval ./c.sh", "sh -c \"$X\"", "cat <<E\nE", "'unclosed", "ls | xargs sh"]
@@ -160,7 +160,7 @@ fn place_files(line: &str) -> Vec<String> {
 }
 
 #[test]
-fn a_link_counts_by_where_it_leads() {
+fn a_changed_target_of_a_link_changes_the_hash() {
     for line in ["./link.sh", "./link.sh ./c.sh ./env.sh", "./linked/c.sh", "./out/c.sh", "./$X"] {
         let place = Place::new();
         let before = place.covered(line, "").hash;
@@ -174,7 +174,7 @@ fn a_link_counts_by_where_it_leads() {
 }
 
 #[test]
-fn what_is_too_much_cannot_be_trusted() {
+fn a_line_that_covers_too_much_cannot_be_trusted() {
     let place = Place::new();
     let huge = fs::File::create(place.context.here.root.join("tools/huge")).unwrap();
     huge.set_len(1 << 40).unwrap();
@@ -208,7 +208,7 @@ fn what_is_too_much_cannot_be_trusted() {
 }
 
 #[test]
-fn whatever_would_run_otherwise_has_another_hash() {
+fn another_line_or_directory_has_another_hash() {
     let place = Place::new();
     let all: std::collections::BTreeSet<_> =
         [("make", ""), ("make ", ""), ("make", "tools"), ("./c.sh", ""), ("./c.sh", "tools"), ("make.", "")]

@@ -362,13 +362,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_definition_holds_together() {
+    fn the_definition_of_the_command_line_is_valid() {
         command().debug_assert();
         visible_command().debug_assert();
     }
 
     #[test]
-    fn each_verb_alone_is_as_among_all() {
+    fn each_verb_defined_alone_has_the_same_arguments() {
         let arguments = |it: &clap::Command| it.get_arguments().cloned().collect::<Vec<_>>();
         let whole = Cli::command();
         for verb in whole.get_subcommands() {
@@ -384,7 +384,7 @@ mod tests {
     }
 
     #[test]
-    fn each_synonym_means_one_visible_verb_and_is_none() {
+    fn each_synonym_stands_for_one_visible_verb_and_is_no_verb_itself() {
         let command = visible_command();
         let mut seen = std::collections::BTreeSet::new();
         for (verb, words) in SYNONYMS {

@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn instructions_name_only_what_is_there() {
+    fn instructions_name_only_existing_verbs_and_options() {
         use planwatch::api::instructions;
         use planwatch::ops::{prompt, skills};
         let topics = instructions::topics().map(|it| instructions::instructions(Some(it)).unwrap().text);

@@ -409,7 +409,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pipe_gets_no_spaces_for_what_is_long_elsewhere() {
+    fn a_pipe_gets_no_padding_for_long_cells_of_other_rows() {
         let long = "word ".repeat(20);
         let columns =
             [column("plan", Yields::Name), column("said", Yields::Extra), column("at", Yields::Whole)];
@@ -422,7 +422,7 @@ mod tests {
     }
 
     #[test]
-    fn what_yields_whole_goes_first_then_text_and_a_name_never() {
+    fn optional_columns_are_dropped_first_then_texts_are_cut_and_names_never() {
         let rows = [[
             "a-rather-long-plan-name",
             "1",

@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn what_search_must_not_find_is_text_and_options_stay_options() {
+    fn exclusions_of_a_search_are_text_and_options_stay_options() {
         check_marks("planwatch search hash -token", "planwatch search hash <text>-token");
         check_marks(
             "planwatch -q -C search recall -verbose -v",

@@ -66,7 +66,7 @@ fn two_state_homes_have_separate_state() {
     let (top, by) = (machine.names("/plans"), machine.names("/plans/.planwatch/by"));
     assert_eq!((top.clone(), by.len()), (vec![".planwatch".to_owned(), "p".to_owned()], 1));
     for n in 0..20 {
-        // Each time as a new process.
+        // Each call acts as a new process.
         let home = if n % 2 == 0 { "/state" } else { "/other" };
         append(&machine.plans_at("/plans", home), "more\n");
     }

@@ -70,7 +70,7 @@ fn only_files_of_anothers_unfinished_batch_are_refused() {
         let before = texts(&machine);
         let is_begun = other.unfinished().unwrap().len() == 1;
         for name in NAMED {
-            // Without a journal nothing was begun, or everything is done.
+            // Without a journal, the batch was not begun, or it is complete.
             let beside = machine.after_kill();
             match write(&beside.plans_at("/plans", "/other"), name) {
                 Err(error) if is_begun => {
@@ -87,7 +87,7 @@ fn only_files_of_anothers_unfinished_batch_are_refused() {
                 }
             }
         }
-        assert_eq!(texts(&machine), before, "nothing was finished or taken back");
+        assert_eq!(texts(&machine), before, "nothing was completed or undone");
         if is_begun {
             let taken = other.lock(&mut || {}).unwrap().batch(
                 "archive",
@@ -98,7 +98,7 @@ fn only_files_of_anothers_unfinished_batch_are_refused() {
         }
         write(&other, "q/plan.md").unwrap();
         write(&other, "p/plan.md").unwrap();
-        // The owner finishes it, and then all files can be written.
+        // The owner completes the batch. Then all files can be written.
         let own = machine.plans();
         drop(own.lock(&mut || {}).unwrap());
         if is_begun {
@@ -150,7 +150,7 @@ fn giving_up_preserves_every_text_whenever_it_dies() {
         for text in ["one\n", "two\n", "three\n", "four\n", "new\n"] {
             assert!(is_somewhere(&whole, &other, text), "{text}");
         }
-        // The owner finds nothing to finish, and all texts stay as they are.
+        // The owner finds no batch to complete, and all texts stay unchanged.
         let before = texts(&whole);
         drop(whole.plans().lock(&mut || {}).unwrap());
         assert_eq!(texts(&whole), before);

@@ -1,4 +1,4 @@
-//! Plans of every shape that the model allows, likely or not.
+//! Random plans of every form that the model allows, even unlikely ones.
 
 use proptest::collection::vec;
 use proptest::option::of;
@@ -15,7 +15,7 @@ use crate::plan::step_number::StepNumber;
 use crate::plan::time::Time;
 use crate::plan::words::{Stated, Status};
 
-/// Short texts with what breaks careless code: quotes, NUL, marks, other scripts.
+/// Short texts with characters that careless code handles wrongly: quotes, NUL, combining marks, other scripts.
 fn text() -> impl Strategy<Value = String> {
     prop_oneof![4 => "[a-zé \"'\\-:;%_\0\u{2}漢\n]{0,12}", 1 => any::<String>()]
 }

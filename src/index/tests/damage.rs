@@ -39,7 +39,7 @@ pub(super) fn packed(word: &str) -> impl Iterator<Item = Packed> {
     plans(&word).into_iter().map(move |it| Packed::new(key(&it), 1, &files(&word), &it))
 }
 
-/// Puts plans in.
+/// Stores these plans.
 pub(super) fn fill(index: &mut Index, word: &str) -> Result<(), IndexError> {
     index.write(&mut packed(word).map(Change::Put)).map(drop)
 }
@@ -89,29 +89,29 @@ pub(super) fn empty() -> Answers {
     sound(&Index::open(Place::Memory).expect("there is memory").0)
 }
 
-/// Fills an index again as callers do: if it is found damaged, it is replaced by a new one first.
-fn mend(index: &mut Index, word: &str) {
+/// Fills an index again as callers do: an index that is found damaged is first replaced by a new one.
+fn refill(index: &mut Index, word: &str) {
     let filled = fill(index, word).and_then(|()| ask(index).map(drop));
     if filled.is_err() {
-        index.reopen().expect("it gives way to a new one");
+        index.reopen().expect("it is replaced by a new one");
         fill(index, word).expect("it is new");
     }
 }
 
-/// Asserts that the index can be filled again, and then has what it was filled with.
+/// Asserts that the index can be filled again, and then contains what was stored.
 #[track_caller]
 pub(super) fn check_mended(mut index: Index, dir: &Path) {
-    mend(&mut index, "mended");
+    refill(&mut index, "refilled");
     let expected = sound(&index);
-    let plans = plans("mended").into_iter().map(arbitrary::without_bodies);
+    let plans = plans("refilled").into_iter().map(arbitrary::without_bodies);
     assert_eq!(expected.plans, plans.collect::<Vec<_>>());
     drop(index);
     let (index, opened) = open(dir);
     assert_eq!((opened, sound(&index)), (Opened::Kept, expected));
 }
 
-/// Asserts that an answer holds only what was put in. Plans may be missing, because those are read from the files
-/// again.
+/// Asserts that an answer contains only what was stored. Plans may be missing, because missing plans are read from their
+/// files again.
 #[track_caller]
 fn check_true(answers: &Answers, expected: &Answers, round: impl std::fmt::Debug) {
     let is_put = |it: &Plan| expected.plans.contains(it);
@@ -190,7 +190,7 @@ fn a_cut_file_is_an_error_or_new() {
 }
 
 #[test]
-fn what_is_no_index_is_moved_aside_once() {
+fn a_file_that_is_no_index_is_moved_aside() {
     let dir = tempfile::tempdir().expect("there is room");
     for text in ["first ".repeat(500), "second ".repeat(500)] {
         overwrite_all(&file(dir.path()), text.as_bytes());
@@ -201,7 +201,7 @@ fn what_is_no_index_is_moved_aside_once() {
     }
 }
 
-#[expect(clippy::disallowed_methods, reason = "the test makes the damage that planwatch never would")]
+#[expect(clippy::disallowed_methods, reason = "the test causes damage as other programs do")]
 pub(super) fn overwrite_all(path: &Path, bytes: &[u8]) {
     fs::write(path, bytes).expect("there is room");
 }
@@ -232,7 +232,7 @@ fn check_rebuilt(change: &str, reason: &str) {
 }
 
 #[test]
-fn other_versions_and_schemas_give_way() {
+fn an_index_of_another_version_or_schema_is_replaced() {
     check_rebuilt("PRAGMA user_version = 1", "version 1");
     check_rebuilt("PRAGMA application_id = 7", "not an index");
     check_rebuilt("UPDATE meta SET value = x'30' WHERE key = 'reader'", "release");
@@ -258,7 +258,7 @@ fn check_found(change: &str) {
 }
 
 #[test]
-fn rows_that_nobody_wrote_are_found() {
+fn rows_that_planwatch_did_not_write_are_detected() {
     check_found("UPDATE plan SET steps = steps + 1 WHERE name = 'plan-3'");
     check_found("UPDATE plan SET name = 'plan-33' WHERE name = 'plan-3'");
     check_found("UPDATE plan SET archived = 1 WHERE name = 'plan-3'");
@@ -271,7 +271,7 @@ fn rows_that_nobody_wrote_are_found() {
 }
 
 #[test]
-fn a_row_that_is_gone_is_known_to_be() {
+fn a_deleted_row_is_missing_in_the_answers() {
     let dir = with_index("old");
     let expected = sound(&open(dir.path()).0);
     let foreign = Connection::open(file(dir.path())).expect("it is a database");
@@ -285,7 +285,7 @@ fn a_row_that_is_gone_is_known_to_be() {
 }
 
 #[test]
-fn names_that_are_no_files_give_way() {
+fn a_directory_in_place_of_the_index_is_replaced() {
     let dir = tempfile::tempdir().expect("there is room");
     fs::create_dir(file(dir.path())).expect("there is room");
     let (index, opened) = open(dir.path());
@@ -359,7 +359,7 @@ fn a_log_that_a_crash_left_is_read() {
 }
 
 #[test]
-fn what_the_disk_refuses_is_no_damage() {
+fn an_error_of_the_disk_is_not_reported_as_damage() {
     use rusqlite::ffi;
     for (code, expected) in [
         (ffi::SQLITE_IOERR_READ, "index-damaged"),
@@ -393,7 +393,7 @@ fn a_snapshot_stays_while_another_connection_writes() {
 }
 
 #[test]
-fn every_reader_sees_one_writing_whole() {
+fn every_reader_sees_one_write_as_a_whole() {
     let dir = with_index("word 0");
     let path = dir.path();
     std::thread::scope(|scope| {
@@ -438,7 +438,7 @@ fn sqlite_is_new_enough() {
 }
 
 #[test]
-fn each_release_has_a_file_of_its_own_and_clears_what_is_not_used_any_more() {
+fn each_release_has_its_own_file_and_removes_unused_ones() {
     let digits: String = crate::index::schema::reader_digits();
     assert_eq!(Index::file_name(), format!("index-v{}{digits}.db", crate::index::VERSION));
     let dir = tempfile::tempdir().expect("there is room");
@@ -468,8 +468,8 @@ fn each_release_has_a_file_of_its_own_and_clears_what_is_not_used_any_more() {
 }
 
 #[test]
-#[expect(clippy::disallowed_methods, reason = "the test puts things in the way and takes them away")]
-fn directories_in_the_place_of_the_index_are_put_away_as_often_as_they_come() {
+#[expect(clippy::disallowed_methods, reason = "the test creates and removes files as other programs do")]
+fn directories_in_place_of_the_index_are_moved_aside_every_time() {
     let dir = tempfile::tempdir().expect("there is room");
     let path = dir.path().join(Index::file_name());
     for _ in 0..3 {
@@ -483,5 +483,5 @@ fn directories_in_the_place_of_the_index_are_put_away_as_often_as_they_come() {
     }
     let is_kept = |it: &fs::DirEntry| it.path().join("text").exists();
     let kept = fs::read_dir(dir.path()).expect("it is there").flatten().filter(is_kept).count();
-    assert_eq!(kept, 3, "nothing that somebody put there is lost");
+    assert_eq!(kept, 3, "no file of another program is lost");
 }

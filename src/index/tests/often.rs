@@ -101,7 +101,7 @@ fn of_many_matches_those_with_the_words_in_their_title_go_first() {
 }
 
 #[test]
-fn what_is_put_in_as_it_is_listed_has_its_first_matches_first() {
+fn texts_that_are_stored_in_listing_order_have_their_first_matches_first() {
     let border = |batches: Vec<Vec<Texts>>| {
         let index = filled(batches, &[]);
         Listing::read(&index.store.connection).expect("it is sound").border()

@@ -1,4 +1,4 @@
-//! Searching, and queries of users: what they find, and that they can do no harm.
+//! Searches and SQL queries of users: what they find, and that they change nothing.
 
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
@@ -191,7 +191,7 @@ fn check_sql(query: &str, expected: &Value) {
 }
 
 #[test]
-fn the_views_speak_the_words_of_the_format() {
+fn views_use_the_words_of_the_file_format() {
     check_sql(
         "SELECT id, status, status_source, steps_total, steps_completed FROM plans WHERE NOT archived ORDER BY id",
         &json!([
@@ -278,7 +278,7 @@ fn check_refused(query: &str, code: &str) {
 }
 
 #[test]
-fn what_may_do_more_than_read_is_refused() {
+fn statements_that_may_do_more_than_read_are_refused() {
     for query in [
         "",
         "-- only a comment",
@@ -311,7 +311,7 @@ fn what_may_do_more_than_read_is_refused() {
 }
 
 #[test]
-fn wrong_queries_are_explained_in_sqlites_words() {
+fn errors_in_queries_have_the_message_of_sqlite() {
     for (query, part) in [
         ("SELECT * FROM plan", "no such table: plan"),
         ("SELECT nam FROM plans", "no such column: nam"),
@@ -369,7 +369,7 @@ fn the_page_names_every_column_of_every_view() {
 }
 
 #[test]
-fn a_query_without_end_is_ended() {
+fn an_endless_query_is_stopped() {
     let query = "WITH RECURSIVE a(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM a) SELECT count(*) FROM a";
     let error = sample::sql_within(query, std::time::Duration::ZERO).expect_err("it does not end");
     assert!(error.to_string().contains("took too long"), "{error}");

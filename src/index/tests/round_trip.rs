@@ -33,7 +33,7 @@ fn heads(index: &mut Index) -> Vec<Head> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
     #[test]
-    fn what_is_put_in_comes_out(
+    fn stored_plans_are_returned_unchanged(
         before in arbitrary::plans(),
         plans in arbitrary::plans(),
         files in arbitrary::files(),

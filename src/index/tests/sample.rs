@@ -24,7 +24,7 @@ pub(super) fn index() -> FullText {
     texts
 }
 
-/// Puts the texts of plans in.
+/// Stores the texts of plans.
 pub(super) fn fill(index: &mut FullText, plans: &[Plan]) {
     let texts = plans.iter().map(|plan| Texts::of_head(&packed(plan).head, plan));
     put(index, texts.collect(), &[]).expect("they fit");

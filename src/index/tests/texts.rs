@@ -29,7 +29,7 @@ fn heads(word: &str) -> Vec<Head> {
 /// Inserts texts while no other process writes.
 pub(super) fn put(index: &mut FullText, texts: Vec<Texts>, gone: &[Key]) -> Result<(), IndexError> {
     let seen = index.looked()?.seen()?;
-    assert!(index.write(&mut texts.into_iter(), gone, seen, &mut || None)?, "nobody else writes");
+    assert!(index.write(&mut texts.into_iter(), gone, seen, &mut || None)?, "no other process writes");
     Ok(())
 }
 
@@ -62,7 +62,7 @@ fn ask(index: &FullText, word: &str) -> Result<(Vec<Match>, Vec<Key>), IndexErro
 fn check_mended(mut index: FullText, dir: &Path) {
     let filled = put(&mut index, texts("mended"), &[]).and_then(|()| ask(&index, "mended").map(drop));
     if filled.is_err() {
-        index.reopen().expect("it gives way to a new one");
+        index.reopen().expect("it is replaced by a new one");
         put(&mut index, texts("mended"), &[]).expect("it is new");
     }
     let expected = ask(&index, "mended").expect("it is sound");
@@ -149,7 +149,7 @@ fn check_found(change: &str) {
 }
 
 #[test]
-fn rows_that_nobody_wrote_are_found() {
+fn rows_that_planwatch_did_not_write_are_detected() {
     check_found("UPDATE searched SET name = 'plan-9' WHERE name = 'plan-3'");
     check_found("UPDATE searched SET first = first + 100 WHERE name = 'plan-3'");
     check_found("DELETE FROM searched WHERE name = 'plan-3'");
@@ -166,22 +166,22 @@ fn rows_that_nobody_wrote_are_found() {
 fn a_file_that_was_found_whole_is_read_again_once_it_is_written() {
     let dir = with_texts("old");
     let noted = index_file(dir.path());
-    assert!(verified_stamp::is_recorded(&noted), "who wrote it vouches for it");
+    assert!(verified_stamp::is_recorded(&noted), "the writer has recorded the file as intact");
     let foreign = Connection::open(file(dir.path())).expect("it is a database");
     let change = "UPDATE search_docsize SET sz = x'01010101' WHERE id = 1";
     foreign.execute_batch(change).expect("it can be changed");
     drop(foreign);
     assert!(!verified_stamp::is_recorded(&noted));
-    // While the stamps equal the recorded ones, the file is trusted, until a caller doubts an answer.
+    // While the stamps equal the recorded ones, the file is trusted until a caller doubts an answer.
     verified_stamp::record(&noted);
     let index = open(dir.path()).0;
     let look = index.looked().expect("it is readable");
-    look.search(&Query::new("more")).expect("nobody looks");
+    look.search(&Query::new("more")).expect("the file is trusted");
     assert_eq!(look.doubt().expect_err("all of it is read").code(), "index-damaged");
 }
 
 #[test]
-fn a_note_that_is_torn_or_of_another_file_is_no_proof() {
+fn a_truncated_stamp_or_one_of_another_file_is_not_accepted() {
     let dir = with_texts("old");
     let (noted, expected) = (index_file(dir.path()), ask(&open(dir.path()).0, "old"));
     let path = dir.path().join(format!("{}.proved", FullText::file_name()));
@@ -194,7 +194,7 @@ fn a_note_that_is_torn_or_of_another_file_is_no_proof() {
     assert!(verified_stamp::is_recorded(&noted));
     delete(&path);
     assert_eq!(ask(&open(dir.path()).0, "old").ok(), expected.ok());
-    assert!(verified_stamp::is_recorded(&noted), "it is noted again");
+    assert!(verified_stamp::is_recorded(&noted), "the file is recorded as intact again");
     let copy = copy_of(dir.path());
     assert!(!verified_stamp::is_recorded(&index_file(copy.path())));
 }
@@ -206,7 +206,7 @@ fn parts(index: &FullText) -> Vec<(String, i64, Vec<u8>)> {
 }
 
 #[test]
-fn sums_of_what_was_touched_are_those_of_all() {
+fn checksums_updated_for_changed_rows_equal_newly_computed_ones() {
     let dir = with_texts("word 0");
     let mut index = open(dir.path()).0;
     let mut state = 7;
@@ -273,7 +273,7 @@ fn a_write_without_a_current_origin_changes_nothing() {
 }
 
 #[test]
-fn a_filling_that_breaks_off_leaves_what_was_there() {
+fn a_failed_fill_leaves_the_earlier_texts() {
     let dir = with_texts("old");
     let mut index = open(dir.path()).0;
     let before = ask(&index, "old").expect("it is sound");

@@ -58,8 +58,8 @@ fn claim_at(machine: &Machine, by: &str, seconds: i64) -> Result<ClaimReport, Er
     claim(&context(machine, by, seconds), &ClaimRequest::default())
 }
 
-/// Lets a claim die before each of its system calls, and judges the files that remain. This is done in a plan with one
-/// step, and in a plan with so many steps that records are looked up in another way.
+/// Kills a claim before each of its system calls, and checks the files that remain. This is done in a plan with one step,
+/// and in a plan with so many steps that records are looked up in another way.
 fn each_death(step: &str, mut judge: impl FnMut(&Machine, Option<&Granted>)) {
     each_death_beside(0, step, &mut judge);
     each_death_beside(FEW, step, &mut judge);
@@ -161,7 +161,7 @@ enum Act {
     Renew {
         by: usize,
     },
-    /// The worker forgets everything.
+    /// The worker is killed, and its successor does not know the claim.
     Kill {
         by: usize,
     },
@@ -232,7 +232,7 @@ impl Play {
                 let report = crate::ops::release::release(&self.context(0), &request).unwrap();
                 for changed in &report.changes {
                     let (_, until) = self.model.held.remove(&changed.id).unwrap();
-                    assert!(until <= self.now, "a live claim was taken away");
+                    assert!(until <= self.now, "a live claim was released");
                 }
             }
         }
@@ -247,7 +247,7 @@ impl Play {
             .filter(|it| !self.model.done.contains_key(it));
         let free: Vec<_> = open.filter(is_free).collect();
         let Some(granted) = report.claim else {
-            assert!(free.is_empty(), "{free:?} are free and were not handed out");
+            assert!(free.is_empty(), "{free:?} are free and were not claimed");
             return;
         };
         let step = report.step.unwrap()["id"].as_str().unwrap().to_owned();
@@ -279,7 +279,7 @@ impl Play {
         let answer = update::move_steps(&self.context(by), &request);
         match answer {
             Ok(_) => {
-                assert!(is_in_file, "a late result was taken for the step's");
+                assert!(is_in_file, "a late result completed the step");
                 self.model.held.remove(&step);
                 assert_eq!(self.model.done.insert(step.clone(), id), None, "done twice");
                 self.model.results.push((step, result));

@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_is_its_text_without_what_is_around_it() {
+    fn an_answer_is_read_without_the_text_around_it() {
         check(0, "## Goal\r\n\r\nx  \n\n", "", &text("## Goal\n\nx"));
         check(0, "\u{feff}```markdown\n## Goal\n```\n", "", &text("## Goal"));
         check(0, "```\na\n```\nand\n```\nb\n```", "", &text("```\na\n```\nand\n```\nb\n```"));

@@ -6,7 +6,7 @@ use super::passes::{self, Work, at_most};
 use super::*;
 use crate::disk::model::Machine;
 
-/// Gives prepared answers, and remembers how often it was asked and how long it waited.
+/// Gives prepared answers, and records how often it was asked and how long it waited.
 #[derive(Default)]
 struct Script {
     answers: VecDeque<AgentOutput>,

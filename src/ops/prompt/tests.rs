@@ -37,7 +37,7 @@ fn the_page_for_authors_names_exactly_the_variables_that_there_are() {
 }
 
 #[test]
-fn the_step_prompt_says_how_to_report_and_holds_what_it_is_given() {
+fn the_step_prompt_says_how_to_report_and_contains_the_given_values() {
     let step = ALL.iter().find(|it| it.name == "step").unwrap();
     let text = placeholders::fill(step.text, &(step.sample)()).unwrap();
     for word in [

@@ -34,7 +34,7 @@ fn listed(machine: &Machine, list: &str, force: bool) -> Result<ChangeReport, Er
 }
 
 #[test]
-fn a_status_in_the_list_does_what_the_verb_for_it_does() {
+fn a_status_in_the_list_has_the_effect_of_its_verb() {
     for (first, state, verb) in ["completed", "pending"]
         .into_iter()
         .flat_map(|it| STATES.map(|state| (it, state)))
@@ -74,7 +74,7 @@ fn a_status_in_the_list_does_what_the_verb_for_it_does() {
 }
 
 #[test]
-fn one_list_completes_a_step_and_what_waited_for_it() {
+fn one_list_completes_a_step_and_the_steps_that_waited_for_it() {
     let machine = machine("pending", ("pending", ""));
     let list = r#"[{"title": "One", "status": "done"}, {"title": "Two", "status": "done"}]"#;
     listed(&machine, list, false).unwrap();
@@ -100,9 +100,9 @@ fn a_step_stays_as_it_is_where_the_list_gives_no_status() {
 fn closed_steps_that_the_list_leaves_out_are_named() {
     let machine = machine("completed", ("pending", ""));
     let report = listed(&machine, "- New\n", false).unwrap();
-    let told: Vec<_> =
+    let reported: Vec<_> =
         report.changes.iter().map(|it| (it.id.as_str(), it.did.as_str(), it.was_written)).collect();
-    assert_eq!(told, [("a:2", "removed", true), ("a:1", "kept", false), ("a:2", "added", true)]);
+    assert_eq!(reported, [("a:2", "removed", true), ("a:1", "kept", false), ("a:2", "added", true)]);
     let closed = report.changes[1].status.as_deref();
     assert_eq!(closed, Some("completed"));
 }

@@ -419,7 +419,7 @@ mod tests {
     }
 
     #[test]
-    fn what_git_said_becomes_one_line() {
+    fn the_message_of_git_becomes_one_line() {
         let said = "error: Your local changes to the following files would be overwritten by merge:\n\tcode\n\ta b\n\
                     Please commit your changes or stash them before you merge.\nAborting";
         let why = "the run's work is not merged, because it would overwrite code, a b";

@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_first_commit_of_just_the_plans_that_were_sent_is_what_texts_are_filled_from() {
+    fn texts_are_filled_only_from_the_first_commit_of_exactly_the_plans_that_were_sent() {
         let context = Context::on_model(&machine());
         let commit = |n_more: usize| {
             let mut found = Refresh::with_texts(&drop).run_in(&context, Some(empty().0));

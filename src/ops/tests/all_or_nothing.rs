@@ -141,7 +141,7 @@ fn without_empty(tree: &Tree) -> Vec<(&String, &Option<String>)> {
     tree.iter().filter(|(_, text)| text.is_some()).collect()
 }
 
-/// The command is killed. Then another program makes a file with the name of the new step, before the next command runs.
+/// The command is killed. Then another program creates a file with the name of the new step before the next command runs.
 #[test]
 fn a_file_that_another_program_made_after_a_kill_is_not_taken_for_the_new_step() {
     const NEW: &str = "/plans/p/step-4.md";

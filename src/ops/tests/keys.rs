@@ -113,7 +113,7 @@ fn archive_plan(context: &Context) -> Result<Value, Error> {
     Ok(archive::archive(context, &request)?.to_json())
 }
 
-fn take_back(context: &Context) -> Result<Value, Error> {
+fn undo_change(context: &Context) -> Result<Value, Error> {
     Ok(undo::undo(context, &UndoRequest::default())?.to_json())
 }
 
@@ -190,8 +190,8 @@ fn a_change_of_several_files_is_made_once() {
 }
 
 #[test]
-fn one_change_is_taken_back() {
-    check(take_back);
+fn one_change_is_undone() {
+    check(undo_change);
 }
 
 /// The claims that the files have.

@@ -30,7 +30,7 @@ fn check(plan: Option<&str>, sort: &str, expected: &str) {
 }
 
 #[test]
-fn keys_decide_one_after_the_other_and_what_is_missing_comes_last() {
+fn sort_keys_apply_in_order_and_missing_values_come_last() {
     check(None, "", "a b c");
     check(None, "-id", "c b a");
     check(None, "title", "b a c");

@@ -129,7 +129,7 @@ fn machine(step: &str) -> Machine {
 /// While each command runs, an editor saves before the call `first`, reads the file before the call `again`, and saves
 /// this text with an addition before the call `second`.
 #[test]
-fn what_is_answered_is_what_the_file_holds_however_often_an_editor_saves() {
+fn answers_match_the_file_however_often_an_editor_saves() {
     let (mut seen_twice, mut saves) = (0, sample(13));
     for case in &CASES {
         let machine = machine(case.before);

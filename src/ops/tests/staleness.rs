@@ -108,7 +108,7 @@ fn in_progress_counts_from_the_last_activity() {
 }
 
 #[test]
-fn an_attempt_of_the_past_takes_nothing_from_what_was_recorded_since() {
+fn an_attempt_in_the_past_does_not_hide_later_records() {
     let old = "attempts:\n  - {at: 2026-10-01T12:00:00Z, outcome: no answer";
     let later = format!("status: in_progress\n{old}, recorded_at: 2026-11-04T12:00:00Z}}");
     check("active", &later, "11T12:00:00Z", &[]);

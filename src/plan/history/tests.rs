@@ -38,7 +38,7 @@ fn check_step(old: &str, new: &str, expected: &[&str]) {
 }
 
 #[test]
-fn a_path_says_what_it_holds() {
+fn a_path_is_classified_by_its_form() {
     for (path, is_followed) in [
         ("a/plan.md", true),
         ("a/step-2.5.md", true),

@@ -290,7 +290,7 @@ fn a_second_confirmation_becomes_a_note() {
 }
 
 #[test]
-fn what_cannot_be_read_is_merged_by_lines_and_loses_nothing() {
+fn unreadable_files_are_merged_by_lines_and_lose_nothing() {
     let good = step("status: pending\n", "");
     for bad in [
         "---\na: [\n---\n",
@@ -412,7 +412,7 @@ proptest! {
     }
 
     #[test]
-    fn what_theirs_adds_leaves_every_line_of_ours(base in version(), ours in version(), days in prop::collection::vec(1..28_u32, 1..3)) {
+    fn additions_of_theirs_leave_every_line_of_ours(base in version(), ours in version(), days in prop::collection::vec(1..28_u32, 1..3)) {
         let eol = if base.contains("\r\n") { "\r\n" } else { "\n" };
         let entry = |day: &u32| format!("  - at: 2026-02-{day:02}T00:00:00Z{eol}    outcome: expired{eol}");
         let added: String = days.iter().map(entry).collect();

@@ -74,7 +74,7 @@ fn titles_lose_their_step_prefix_and_nothing_else() {
 }
 
 #[test]
-fn what_is_wrong_is_named_with_its_place() {
+fn problems_are_reported_with_their_place() {
     check_problems("---\nstatus: pendng\n---\n", &[("unknown-status", 2, 9)]);
     check_problems("---\nstatus: pending\ntags: a\n---\n", &[("wrong-type", 3, 7)]);
     check_problems("---\nstatus: pending\n", &[("front-matter-unclosed", 1, 1)]);
@@ -99,7 +99,7 @@ fn what_is_wrong_is_named_with_its_place() {
 }
 
 #[test]
-fn an_unreadable_file_is_a_step_whose_status_nobody_knows() {
+fn an_unreadable_file_is_a_step_with_an_unknown_status() {
     let step = step("---\nstatus: completed\nstatus: pending\n---\n");
     assert_eq!((step.status.known(), step.is_closed()), (None, false));
 }
@@ -115,7 +115,7 @@ fn bytes_that_are_not_utf8_are_reported_with_their_place() {
 }
 
 #[test]
-fn the_front_matters_depends_is_the_whole_truth() {
+fn depends_in_the_front_matter_replaces_the_dependencies_of_the_text() {
     let numbers = |it: &Step| it.depends.iter().map(ToString::to_string).collect::<Vec<_>>();
     let listed = "# P\n\n## Steps\n- step-1: A\n- step-5: B (depends: step-1)\n";
     let of = |text| plan_of(listed, &[("1", ""), ("5", text)]).steps.remove(1);

@@ -349,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_needed_and_what_is_no_step_is_not_named() {
+    fn steps_that_are_not_needed_and_other_words_are_not_named() {
         for text in [
             "no previous steps",
             "does not need the previous step",

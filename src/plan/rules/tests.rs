@@ -90,7 +90,7 @@ fn nothing_ready_has_a_state_and_a_reason() {
 }
 
 #[test]
-fn confirmations_open_what_they_are_for() {
+fn confirmations_open_their_gates() {
     check("status: active", &["1 pending confirm: required\nconfirmed: {by: ann}"], State::Next, "1");
     check(
         "confirm_phases: [x]\nconfirmations:\n  - {phase: x, by: ann}",
@@ -145,7 +145,7 @@ fn dependencies_cross_plans() {
 }
 
 #[test]
-fn a_plans_last_step_completes_it_and_nobody_writes_that() {
+fn a_plan_counts_as_completed_after_its_last_step_without_a_write() {
     let plans = Plans::new(vec![plan("p", "status: active", &["1 completed"])]);
     let plan = plans.iter().next().expect("one plan");
     let (status, source) = plan.shown_status();
@@ -166,7 +166,7 @@ fn candidates_come_by_priority_then_by_how_many_wait() {
 }
 
 #[test]
-fn workers_are_handed_what_next_would_name_with_the_steps_before_in_progress() {
+fn in_turn_is_the_order_in_which_next_names_steps_while_earlier_ones_are_in_progress() {
     let with = |taken: &[String]| {
         let status = |id: &str| if taken.iter().any(|it| it == id) { "in_progress" } else { "pending" };
         let b = [
@@ -241,7 +241,7 @@ fn check_held(step: &str, held: &[HeldClaim], state: State, problems: usize) {
 }
 
 #[test]
-fn what_is_recorded_of_a_claim_decides_whether_it_holds() {
+fn the_record_of_a_claim_decides_whether_it_holds() {
     use Holding::Here;
     const OLD: &str = "1 in_progress claim: {id: \"k1111111\", by: \"bob\", at: 2026-11-19T12:00:00Z}";
     const NEW: &str = "1 in_progress claim: {id: \"k1111111\", by: \"bob\", at: 2026-11-21T11:59:00Z}";
@@ -415,7 +415,7 @@ fn check_whole(head: &str, steps: &[&str], expected: &[bool]) {
 }
 
 #[test]
-fn a_summary_has_whole_only_what_may_be_handed_out_or_is_claimed() {
+fn a_summary_has_only_claimable_and_claimed_steps_as_a_whole() {
     const ACTIVE: &str = "status: active";
     check_whole(ACTIVE, &["1 pending", "2 completed", "3 in_progress"], &[true, false, false]);
     check_whole(ACTIVE, &["1 pending", "2 pending [1]", "3 pending [b:1]"], &[true, false, true]);

@@ -82,7 +82,7 @@ fn check_problems(line: &str, expected: &[(u32, &str)]) {
 }
 
 #[test]
-fn what_is_no_step_among_the_dependencies_is_a_problem() {
+fn a_dependency_that_is_no_step_is_a_problem() {
     check_problems("- step-1: B (depends: step-0, `none`)", &[]);
     check_problems(
         "- step-1: B (depends: step-0, stpe-1)",
@@ -244,7 +244,7 @@ fn a_line_is_removed_with_its_line_ending_and_returned() {
 }
 
 #[test]
-fn what_waited_for_a_removed_line_waits_for_its_heirs() {
+fn steps_that_waited_for_a_removed_line_wait_for_its_heirs() {
     let removed = |line: &str, heirs: &[&str], expected: &str| {
         let (list, after) = (format!("- step-2: X\n{line}\n"), format!("{expected}\n"));
         check_remove(&list, "2", heirs, (&after, "- step-2: X\n"));

@@ -65,16 +65,16 @@ fn the_list_of_verbs_has_all_of_them() {
 }
 
 #[track_caller]
-fn check(told: &str, verbs: &[String]) {
-    let option = told.split([' ', '`', '(', '\'']).find(|it| {
+fn check(hint: &str, verbs: &[String]) {
+    let option = hint.split([' ', '`', '(', '\'']).find(|it| {
         it.strip_prefix("--").is_some_and(|it| it.starts_with(|it: char| it.is_ascii_lowercase()))
     });
-    assert_eq!(option, None, "{told}");
-    let command = told.split("planwatch ").skip(1).find(|it| {
+    assert_eq!(option, None, "{hint}");
+    let command = hint.split("planwatch ").skip(1).find(|it| {
         let word = it.split(|it: char| !it.is_ascii_alphanumeric()).next().unwrap();
         verbs.iter().any(|verb| verb == word)
     });
-    assert_eq!(command, None, "{told}");
+    assert_eq!(command, None, "{hint}");
 }
 
 #[test]
@@ -84,8 +84,8 @@ fn no_hint_of_the_layers_below_names_a_command_or_option_on_another_surface() {
     assert!(texts.iter().filter(is_hint).count() > 100, "the hints are found");
     for text in &texts {
         for surface in [Surface::Tools, Surface::Routes] {
-            if let Some(told) = for_surface(text, surface) {
-                check(&told, &verbs);
+            if let Some(hint) = for_surface(text, surface) {
+                check(&hint, &verbs);
             }
         }
     }
@@ -119,11 +119,11 @@ fn no_hint_names_a_tool_that_the_set_lacks() {
     for set in ["all", "executor", "compat", "read-only"] {
         let own = tool_names(Some(set));
         for text in all_texts() {
-            let told = for_surface(&text, Surface::Tools);
-            let told = told.and_then(|it| with_tools(&it, &all, |name| own.contains(&name)));
-            for word in told.iter().flat_map(|it| it.split(|c: char| !c.is_alphanumeric() && c != '_')) {
+            let hint = for_surface(&text, Surface::Tools);
+            let hint = hint.and_then(|it| with_tools(&it, &all, |name| own.contains(&name)));
+            for word in hint.iter().flat_map(|it| it.split(|c: char| !c.is_alphanumeric() && c != '_')) {
                 let is_missing = word.contains('_') && all.contains(&word) && !own.contains(&word);
-                assert!(!is_missing, "{set}: {told:?}");
+                assert!(!is_missing, "{set}: {hint:?}");
             }
         }
     }
@@ -178,7 +178,11 @@ fn hints_are_translated_or_left_out() {
             Some("delete_plan asks the person before it removes it"),
             Some("send `yes` to remove it"),
         ),
-        ("the plan's steps are 1, 2, 3", Some("the plan's steps are 1, 2, 3"), Some("the plan's steps are 1, 2, 3")),
+        (
+            "the plan's steps are 1, 2, 3",
+            Some("the plan's steps are 1, 2, 3"),
+            Some("the plan's steps are 1, 2, 3"),
+        ),
     ] {
         assert_eq!(for_surface(hint, Surface::Tools).as_deref(), tools, "{hint}");
         assert_eq!(for_surface(hint, Surface::Routes).as_deref(), routes, "{hint}");

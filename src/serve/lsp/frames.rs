@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_message_is_answered_once_and_reading_goes_on() {
+    fn a_frame_without_a_message_is_answered_once_and_reading_continues() {
         for (body, expected) in [
             ("{}", "-32600 null"),
             ("[]", "-32600 null"),

@@ -186,7 +186,7 @@ fn sorted(mut problems: Vec<Problem>) -> Vec<Problem> {
 
 /// A text that is typed counts for the plans that depend on it.
 #[test]
-fn an_open_text_changes_what_is_said_of_other_files() {
+fn an_open_text_changes_the_problems_of_other_files() {
     let files = [
         ("/plans/a/step-1.md", "# One\n"),
         ("/plans/b/step-1.md", "---\ndepends: [\"a:1\"]\nstatus: completed\n---\n# B\n"),

@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_file_here_has_no_path() {
+    fn a_uri_that_is_no_local_file_has_no_path() {
         for uri in [
             "",
             "file",

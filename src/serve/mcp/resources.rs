@@ -411,7 +411,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_has_another_text_is_seen_as_changed() {
+    fn only_resources_with_another_text_count_as_changed() {
         const STEP: (&str, &str) = ("/plans/auth/step-1.md", "# Schema\n\nTables.\n");
         let uris = || {
             ["planwatch:///briefing", "planwatch:///plans/auth", "planwatch:///plans/auth/steps/1", LIST]
@@ -435,7 +435,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_touches_what_shows_it() {
+    fn a_change_affects_the_resources_that_show_it() {
         let followed: BTreeSet<String> = [
             "planwatch:///briefing",
             "planwatch:///plans/a",

@@ -170,9 +170,9 @@ pub(super) fn check_answer(tool: &Tool, answer: &Value) -> Value {
 #[track_caller]
 fn refusal(machine: &Arc<Machine>, name: &str, arguments: &Value) -> String {
     let refusal = run(machine, name, arguments).unwrap_err();
-    let told = serde_json::to_value(refusal.into_result()).unwrap();
-    assert_eq!(told["isError"], true);
-    let text: Value = serde_json::from_str(told["content"][0]["text"].as_str().unwrap()).unwrap();
+    let answer = serde_json::to_value(refusal.into_result()).unwrap();
+    assert_eq!(answer["isError"], true);
+    let text: Value = serde_json::from_str(answer["content"][0]["text"].as_str().unwrap()).unwrap();
     let error = &text["error"];
     format!(
         "{}: {}; {}",
@@ -241,7 +241,7 @@ fn the_answer_of_each_tool_matches_its_schema() {
     }
     let all = names(Toolset::All, false);
     let uncalled: Vec<_> = all.iter().filter(|name| calls.iter().all(|(it, _)| it != *name)).collect();
-    assert!(uncalled.is_empty(), "nobody calls {uncalled:?}");
+    assert!(uncalled.is_empty(), "no call tests {uncalled:?}");
 }
 
 #[test]
@@ -338,9 +338,9 @@ fn a_preserved_save_is_reported_on_success_and_on_refusal() {
     assert!(run(&machine, "add_note", &note).unwrap().get("kept").is_none());
     machine.save_late("another text\n");
     let refused = run(&machine, "update_step", &json!({"step": "auth:3", "status": "completed"}));
-    let told = serde_json::to_value(refused.unwrap_err().into_result()).unwrap();
-    let told: Value = serde_json::from_str(told["content"][0]["text"].as_str().unwrap()).unwrap();
-    assert_eq!(kept(&told["error"]["details"]), (vec![json!("late")], json!("auth/step-1.md")));
+    let answer = serde_json::to_value(refused.unwrap_err().into_result()).unwrap();
+    let answer: Value = serde_json::from_str(answer["content"][0]["text"].as_str().unwrap()).unwrap();
+    assert_eq!(kept(&answer["error"]["details"]), (vec![json!("late")], json!("auth/step-1.md")));
 }
 
 #[test]
@@ -465,7 +465,7 @@ fn a_step_is_there_with_its_gate_from_the_first_moment() {
 }
 
 #[test]
-fn a_refused_update_writes_nothing_of_what_came_with_it() {
+fn a_refused_update_writes_none_of_its_fields() {
     let machine = machine();
     let before = machine.text("/plans/auth/step-2.md");
     let arguments = json!({"step": "auth:2", "status": "completed", "notes": "half", "metadata": {"a": 1}});
@@ -491,7 +491,7 @@ fn a_claim_belongs_to_the_client_and_completion_removes_it() {
 }
 
 #[test]
-fn a_change_on_a_condition_is_made_only_on_what_was_read() {
+fn a_conditional_change_is_made_only_on_the_version_that_was_read() {
     let machine = machine();
     let read = answer(&machine, "get_step", &json!({"step": "auth:1"}));
     let update =

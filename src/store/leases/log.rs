@@ -335,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_of_the_log_that_grows_loses_what_is_not_needed_and_nothing_else() {
+    fn a_growing_log_file_loses_only_lines_that_are_not_needed() {
         let machine = machine(DONE, DONE, &[]);
         let context = Context::on_model(&machine);
         let locked = Locked::take(&context, Sharing::Waived).unwrap();

@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn what_others_write_is_checked() {
+    fn records_of_others_are_checked() {
         let change = |key: &str, value: Value| {
             let mut object: Value = serde_json::from_str(&sample().body()).unwrap();
             object[key] = value;

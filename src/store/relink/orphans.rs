@@ -171,7 +171,7 @@ mod tests {
 
     /// A directory that cannot be listed may hold steps that wait for the removed one.
     #[test]
-    fn what_could_not_be_read_is_named() {
+    fn unreadable_plans_are_named() {
         let machine = Machine::with(&[
             ("/plans/p/plan.md", "# P\n"),
             ("/plans/p/step-1.md", "# One\n"),

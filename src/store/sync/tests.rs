@@ -54,7 +54,7 @@ fn records(registry: &Memory) -> usize {
 }
 
 #[test]
-fn a_claim_without_an_answer_leaves_no_record_that_nobody_holds() {
+fn the_record_of_a_claim_without_an_answer_is_removed_later() {
     let faults = [(Fault::AnswerLost, true), (Fault::RequestLost, false), (Fault::Unreachable, false)];
     for (fault, is_made) in faults {
         let (machine, registry) = (machine(), Memory::default());
@@ -103,7 +103,7 @@ fn errors_name_what_did_not_answer() {
 }
 
 #[test]
-fn what_is_unsettled_is_found_without_reading_all_records() {
+fn unsettled_claims_are_found_without_reading_all_records() {
     let (machine, registry) = (machine(), Memory::default());
     let context = context(&machine);
     let sync = sync(&context, &registry, "a");

@@ -119,7 +119,7 @@ fn text_around_a_value_stays() {
 }
 
 #[test]
-fn what_would_change_nothing_writes_nothing() {
+fn an_edit_without_a_change_writes_nothing() {
     for (file, change) in [
         ("---\na: \"x\" # c\n---\n", set("a", text("x"))),
         ("---\na: ~\n---\n", set("a", word("null"))),

@@ -40,7 +40,7 @@ fn an_entry_is_one_line_more_and_goes_without_a_trace() {
 }
 
 #[test]
-fn what_was_moved_or_written_anew_goes_as_well() {
+fn a_moved_or_rewritten_entry_is_removed_as_well() {
     let take = |text: &str| ENTRY.take(text).unwrap();
     let last = format!("{{\"mcpServers\": {{\n  \"a\": 1 ,\n  {OWN}\n}}}}");
     assert_eq!(take(&last), "{\"mcpServers\": {\n  \"a\": 1 \n}}");
@@ -79,7 +79,7 @@ fn check_refused(text: &str, line: u32, column: u32, reason: &str) {
 }
 
 #[test]
-fn what_is_not_strict_json_is_refused_with_its_place() {
+fn text_that_is_not_strict_json_is_refused_with_its_place() {
     check_refused("{\n  // ours\n  \"a\": 1\n}", 2, 3, "comment");
     check_refused("{\n  \"a\": 1, /* x */\n  \"b\": 2\n}", 2, 11, "comment");
     check_refused("{\n  \"a\": 1,\n}\n", 3, 1, "trailing comma");

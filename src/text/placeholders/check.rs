@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_there_may_be_named() {
+    fn existing_values_and_helpers_may_be_named() {
         check_sound("plain {{title}} {{{title}}} {{this.title}} {{! a remark }}");
         check_sound("{{#if is_first}}{{title}}{{else if tags}}{{tags.0}}{{else}}{{title}}{{/if}}");
         check_sound(
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_there_is_found_where_it_stands() {
+    fn unknown_values_and_helpers_are_reported_with_their_place() {
         check_broken("a\n  {{titel}}\n", 2, 3, "there is no value `titel`");
         check_broken("{{#if is_first}}\nx\n{{else}}\n{{titel}}\n{{/if}}", 4, 1, "no value `titel`");
         check_broken("{{#unless is_first}}\n  {{shout title}}{{/unless}}", 2, 3, "no helper `shout`");

@@ -9,7 +9,7 @@ fn check(text: &str, place: Place, written: &str) {
 }
 
 #[test]
-fn what_a_reader_could_take_for_something_else_is_quoted() {
+fn ambiguous_texts_are_quoted() {
     for text in [
         "yes",
         "No",
@@ -62,7 +62,7 @@ fn what_a_reader_could_take_for_something_else_is_quoted() {
 }
 
 #[test]
-fn what_is_safe_stays_plain() {
+fn safe_texts_stay_plain() {
     for text in [
         "in_progress",
         "left voicemail for Jim's Fencing",
@@ -95,7 +95,7 @@ fn quotes_that_need_no_backslash_are_preferred() {
 }
 
 #[test]
-fn what_is_not_printable_is_escaped() {
+fn unprintable_characters_are_escaped() {
     check(
         "a\u{85}\u{2028}\u{feff}\u{7f}\0\u{1b}b\u{ffff}",
         Place::Block,

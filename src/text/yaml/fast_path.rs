@@ -441,7 +441,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_be_more_is_left_to_the_scanner() {
+    fn ambiguous_front_matters_are_left_to_the_scanner() {
         for yaml in [
             "",
             "\n",

@@ -141,7 +141,7 @@ fn plain_scalars_keep_their_text() {
 }
 
 #[test]
-fn merges_give_what_the_mapping_does_not_have_itself() {
+fn merges_add_only_keys_that_the_mapping_lacks() {
     let tree =
         parse("a: &a {x: 1, y: 1}\nb: &b {<<: *a, y: 2, z: 2}\nc:\n  <<: [*b, *a]\n  z: 3\n").expect("valid");
     let c = tree.root().get("c").expect("c is there");
@@ -155,7 +155,7 @@ fn merges_give_what_the_mapping_does_not_have_itself() {
 }
 
 #[test]
-fn json_keeps_what_it_cannot_hold_as_text() {
+fn values_that_json_cannot_represent_become_texts() {
     let tree =
         parse("a: 0x1F\nb: 1.50\nc: .inf\nd: 123456789012345678901234567890\ne: [~, True]\n1: x\nf: 014\n")
             .expect("valid");
@@ -184,7 +184,7 @@ fn invalid_front_matters_have_a_code_and_a_place() {
     refuses("a: &x [*x]\n", "front-matter-invalid", 7);
     refuses("a: 1\n--- # x\nb: 1\n", "front-matter-invalid", 5);
     for yaml in ["", "# only\n", "\n\n"] {
-        assert!(parse(yaml).expect("nothing is fine").root().is_null());
+        assert!(parse(yaml).expect("an empty text is valid").root().is_null());
     }
 }
 

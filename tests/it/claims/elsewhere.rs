@@ -1,4 +1,4 @@
-//! Every verb respects a claim of another working tree as one of its own.
+//! Every verb respects a claim that was made in another working tree like one of its own tree.
 
 use serde_json::Value;
 
@@ -19,8 +19,8 @@ const VERBS: [&str; 11] = [
     "squash p 1 2 --title Both",
 ];
 
-/// More commands that are refused while another worker has the claim: those that give the claim up, and those on the
-/// plan, its list or several steps, which would end, move or hide the claim.
+/// More commands that are refused while another worker has the claim: commands that end the claim, and commands on the
+/// plan, its list or several steps, which would end, move or hide it.
 const REFUSED: [&str; 6] = [
     "release p:1",
     "reopen p:1",
@@ -59,7 +59,7 @@ fn every_verb_refuses_a_step_claimed_by_another_worker_in_any_tree() {
             let forced = repository.run(HERE, &format!("{verb} --force --dry-run"));
             assert_eq!(forced.code, 0, "{tree} {verb}: {}", forced.stderr);
         }
-        // The owner may do it from each working tree.
+        // The owner may complete the step from any working tree.
         assert_eq!(repository.run(HERE, "done p:1 --by bob --dry-run").code, 0, "{tree}");
     }
 }
@@ -82,7 +82,7 @@ fn every_verb_refuses_a_claimed_step_whose_file_lost_the_claim() {
     }
     assert_eq!(repository.run(HERE, "done p:1 --by bob --dry-run").code, 0);
     assert_eq!(crate::support::tree(&repository.place.top()), before);
-    // A person who ends the work in an editor ends the claim, too.
+    // A person who closes the step in an editor ends the claim, too.
     repository.place.write("plans/p/step-1.md", format!("---\nstatus: failed\n---\n{text}"));
     repository.run(HERE, "reopen p:1 --dry-run").ok();
     // A file that cannot be read may still have the claim.
@@ -110,7 +110,7 @@ fn force_ends_the_claim_of_another_working_tree() {
 }
 
 #[test]
-fn no_command_takes_a_claim_of_any_tree_away_and_work_beside_it_goes_on() {
+fn no_command_removes_a_claim_of_any_tree_and_other_steps_can_be_changed() {
     for tree in [HERE, OTHER] {
         let repository = Repository::with(2);
         repository.place.write("list.json", r#"[{"id": "2", "title": "Step 2"}]"#);

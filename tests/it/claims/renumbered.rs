@@ -6,7 +6,7 @@ use crate::support::Ran;
 /// Another step, with a text that is long enough not to count as a partial save.
 const ANOTHER: &str = "# Another\n\nThis step has nothing to do with the one that had its number before. It has a text of \
     its own, and that text is about as long as a step with a claim and an attempt in its front matter can be.\n\n\
-    A second paragraph makes it longer still, so that planwatch takes it for a whole file.\n";
+    A second paragraph makes it longer still, so that planwatch takes it for a complete file.\n";
 
 /// Claims a step under a name; returns the exit code and the message.
 fn claim(repository: &Repository, tree: &str, step: &str) -> (i32, String) {
@@ -20,7 +20,7 @@ fn is_refused(repository: &Repository, tree: &str, step: &str, why: &str) {
     assert!(code == 4 && message.contains(why), "{tree} {step}: {code} {message}");
 }
 
-/// Three steps, of which ann has claimed the first and moved it behind the second.
+/// Three steps. Ann has claimed the first one and moved it behind the second.
 fn moved() -> Repository {
     let repository = Repository::with(3);
     repository.place.write("plans/p/step-1.md", ANOTHER.replace("Another", "Step 1"));
@@ -168,7 +168,7 @@ fn a_claim_of_another_tree_holds_the_new_number_of_its_step() {
 
 #[test]
 fn work_on_a_plan_that_was_renamed_in_one_tree_counts_under_both_names() {
-    // The work ends before the plan gets another name, or afterwards; it is done under either name.
+    // The step is closed before or after the plan is renamed. It counts as closed under both names.
     for (tree, is_first) in [(OTHER, true), (OTHER, false), (HERE, false)] {
         let repository = Repository::with(3);
         let (id, here, other) = if tree == HERE { ("q:1", "q:1", "p:1") } else { ("p:1", "q:1", "p:1") };
@@ -213,7 +213,7 @@ fn a_step_that_was_closed_without_a_claim_is_not_claimed_on_another_branch() {
         repository.run(OTHER, "reopen p:1").ok();
         assert_eq!(claim(&repository, HERE, "p:1").0, 0, "{end}");
     }
-    // With one tree there is no record of work that nobody claimed.
+    // With only one tree, steps that are closed without a claim are not recorded.
     let repository = Repository::with(1);
     repository.git(HERE, "worktree remove ../other");
     repository.run(HERE, "done p:1").ok();

@@ -1,4 +1,4 @@
-//! Claims that a file has again after they ended, and work that is no longer in its tree.
+//! Ended claims that are in a file again, and work that is no longer in its tree.
 
 use std::fs::File;
 use std::time::{Duration, UNIX_EPOCH};
@@ -27,7 +27,7 @@ fn a_claim_from_which_the_step_was_taken_over_never_holds_again() {
     let claimed = place.text("plans/p/step-1.md");
     at(place, LATER, "claim p:1 --by ann").ok();
     at(place, LATER, "release p:1 --by ann").ok();
-    // As a checkout of the earlier file.
+    // As after a checkout of the earlier file.
     place.write("plans/p/step-1.md", claimed);
     assert!(at(place, LATER, "list p").stdout.contains("lapsed"));
     assert_eq!(at(place, LATER, &format!("claim --renew {}", first.1)).code, 4);

@@ -7,10 +7,10 @@ use super::{Place, repository};
 /// Commits of planwatch.
 const COMMITS: usize = 4;
 
-/// The user commits at most this often, so that a slow machine also gets to planwatch's commits.
+/// The most commits of the user, so that planwatch's commits succeed on a slow machine, too.
 const MOST_USER_COMMITS: usize = 60;
 
-/// The user edits, stages and commits until planwatch's commits are done. Returns how many commits were made.
+/// The user edits, stages and commits until planwatch's commits are done. Returns how many commits succeeded.
 fn user(place: &Place, is_over: &AtomicBool) -> usize {
     let mut made = 0;
     for n in 0..MOST_USER_COMMITS {
@@ -31,7 +31,7 @@ fn user(place: &Place, is_over: &AtomicBool) -> usize {
 }
 
 #[test]
-fn neither_side_takes_the_others_work_back() {
+fn neither_side_reverts_the_work_of_the_other() {
     let place = repository();
     place.write("staged", "");
     place.git_with(&["add", "staged"]);
@@ -55,12 +55,12 @@ fn neither_side_takes_the_others_work_back() {
         let n_before = texts.last().map_or(0, |it| it.matches("- at:").count());
         assert!(
             text.matches("- at:").count() >= n_before,
-            "a commit of the user took an attempt back: {text}"
+            "a commit of the user reverted an attempt: {text}"
         );
         texts.push(text);
     }
     assert_eq!(place.git_with(&["show", "HEAD:plans/p/step-1.md"]), place.text("plans/p/step-1.md"));
-    // A commit of planwatch has no file of the user.
+    // No commit of planwatch contains a file of the user.
     for commit in place.git_with(&["log", "--format=%H", "--grep=^plan(p)"]).lines() {
         let files = place.git_with(&["show", "--format=", "--name-only", commit]);
         assert_eq!(files, "plans/p/step-1.md\n", "{commit}");

@@ -40,7 +40,7 @@ fn spans(place: &Place) -> Vec<String> {
     spans.iter().map(shown).collect()
 }
 
-/// Two branches gave a:1 two statuses, `theirs` before `ours`; the merge is not committed yet.
+/// Two branches gave a:1 different statuses, `theirs` before `ours`. The merge is not committed yet.
 fn in_conflict(ours: &str, theirs: &str) -> Place {
     let place = repository();
     place.git("checkout -q -b feature");
@@ -67,14 +67,14 @@ fn a_timeline_ends_with_what_the_merge_chose() {
         assert_eq!(spans(&place), [&["pending 09:00 12:02", "completed 12:02 12:03"], last].concat());
         let from = if chosen == "failed" { "completed" } else { "failed" };
         let merge = format!("merge: status a:1 {from} {chosen}");
-        let told =
+        let reported =
             [merge.as_str(), "ours: status a:1 pending failed", "theirs: status a:1 pending completed"];
-        check(&place, "log --what status", &told);
+        check(&place, "log --what status", &reported);
     }
 }
 
 #[test]
-fn what_only_arrived_is_not_told_of_the_merge() {
+fn a_merged_change_is_not_reported_for_the_merge() {
     let place = repository();
     place.git("checkout -q -b feature");
     status(&place, "pending", "completed");
@@ -92,7 +92,7 @@ fn what_only_arrived_is_not_told_of_the_merge() {
 }
 
 #[test]
-fn what_arrived_at_a_step_that_was_moved_is_not_told_of_the_merge() {
+fn a_merged_change_of_a_moved_step_is_not_reported_for_the_merge() {
     let place = repository();
     place.write("plans/a/step-2.md", STEP.replace("a:1", "a:2").replace("One", "Two"));
     commit(&place, 2, "two");
@@ -110,7 +110,7 @@ fn what_arrived_at_a_step_that_was_moved_is_not_told_of_the_merge() {
 }
 
 #[test]
-fn the_statuses_of_two_steps_that_had_one_number_are_not_told_as_a_change() {
+fn the_statuses_of_two_steps_that_had_one_number_are_not_reported_as_a_change() {
     let place = repository();
     let made = |day: u32, title: &str, status: &str| {
         format!("---\ncreated_at: 2026-01-0{day}T00:00:00Z\nstatus: {status}\n---\n# {title}\n")
@@ -152,9 +152,9 @@ fn a_step_that_one_side_moved_to_the_number_of_another_has_no_new_status() {
 }
 
 #[test]
-fn what_was_done_to_a_step_that_the_other_side_moved_is_not_told_of_the_merge() {
+fn a_change_of_a_step_that_the_other_side_moved_is_not_reported_for_the_merge() {
     let place = repository();
-    // Enough text that git sees no rename where it changed.
+    // The text of the moved step differs so much that git detects no rename.
     let text = |which: &str| (0..40).map(|n| format!("{which} {n}\n")).collect::<String>();
     let made = |status: &str, which: &str| {
         format!("---\ncreated_at: 2026-01-01T00:00:00Z\nstatus: {status}\n---\n# Two\n{}", text(which))
@@ -176,7 +176,7 @@ fn what_was_done_to_a_step_that_the_other_side_moved_is_not_told_of_the_merge() 
 }
 
 #[test]
-fn what_a_person_removes_in_a_merge_is_told_of_it() {
+fn a_removal_in_a_merge_is_reported_for_the_merge() {
     let place = repository();
     place.git("checkout -q -b feature");
     place.write("plans/a/step-2.md", "# Two\n");
@@ -210,7 +210,7 @@ fn the_merge_driver_of_a_clone_changes_nothing_in_its_history() {
 }
 
 #[test]
-fn a_merge_of_many_branches_tells_what_it_did_itself() {
+fn a_merge_of_many_branches_reports_only_its_own_changes() {
     let place = repository();
     for (minutes, name) in [(2, "x"), (3, "y")] {
         place.git(&format!("checkout -q -b {name} main"));
@@ -251,7 +251,7 @@ fn a_partial_clone_fetches_nothing() {
     assert_eq!((refused.code, refused.stdout.as_str()), (1, ""), "{refused:?}");
     assert!(refused.stderr.contains("git-failed") && refused.stderr.contains("partial clone"), "{refused:?}");
     assert_eq!(missing(&clone), 3);
-    // What a person fetched is read.
+    // Objects that a person has fetched are read.
     clone.git_at(&clone.file("clone"), 0, &["checkout", "-q", "main"]);
     clone.git_at(&clone.file("clone"), 0, &["log", "-p", "--quiet"]);
     let answer = clone.run("-C clone log --json");
@@ -299,12 +299,12 @@ fn repositories_of_other_formats_are_read() {
         assert!(place.git_fails("merge -q feature").contains("CONFLICT"));
         place.write("plans/a/step-1.md", STEP.replace("pending", "completed"));
         commit(&place, 4, "merge");
-        let told = [
+        let reported = [
             "merge: status a:1 failed completed",
             "ours: status a:1 pending failed",
             "theirs: status a:1 pending completed",
         ];
-        check(&place, "log --what status", &told);
+        check(&place, "log --what status", &reported);
         let digits = if option.contains("sha256") { 64 } else { 40 };
         assert_eq!(events(&place, "log")[0]["commit"].as_str().unwrap().len(), digits);
         let answer = place.run("diff HEAD~1 --json").json();

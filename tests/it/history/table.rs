@@ -5,11 +5,11 @@ use serde_json::Value;
 use super::{commit, set, status};
 use crate::support::Place;
 
-/// Whether a step of `STEP` and a plan are there, and what was done with them.
+/// A kind of change, the commands that make it in a repository with a plan of one step, and how `log` reports it.
 struct Case {
-    /// Commands before, in one commit.
+    /// Commands that prepare the change. They are in one commit.
     before: &'static [&'static str],
-    /// What is done and committed.
+    /// Commands that make the change. They are in the next commit.
     does: &'static [&'static str],
     what: &'static str,
     /// The events of that kind: id, from, to, by, outcome and notes.
@@ -133,7 +133,7 @@ const CASES: [Case; 16] = [
     },
 ];
 
-/// Runs a command, or makes an edit that no command makes without a person.
+/// Runs a command, or makes one of three edits as a person does in an editor.
 fn does(place: &Place, command: &str) {
     match command {
         "write" => set(place, "plans/a/step-1.md", "Text", "More"),
@@ -145,7 +145,7 @@ fn does(place: &Place, command: &str) {
     }
 }
 
-/// A claim's id is random.
+/// Replaces ids of claims, which are random.
 fn without_claim(text: &str) -> String {
     let is_hex = |it: &str| it.bytes().all(|it| it.is_ascii_hexdigit());
     let is_claim = |it: &str| it.len() == 8 && it.is_ascii() && is_hex(&it[1..]);
@@ -160,7 +160,7 @@ fn event(it: &Value) -> String {
 }
 
 #[test]
-fn every_kind_of_change_is_told() {
+fn every_kind_of_change_is_reported() {
     let known = planwatch::plan::history::What::ALL.map(planwatch::plan::history::What::word);
     assert_eq!(CASES.each_ref().map(|it| it.what), known);
     for case in CASES {
@@ -198,12 +198,12 @@ fn story() -> Place {
 }
 
 #[test]
-fn filters_choose_events() {
+fn filters_select_the_matching_events() {
     let place = story();
     let (three, two) = ("three: status a:1 failed completed", "two: note a:1 - -");
     let one = ["one: status a:1 pending failed", "one: attempt a:1 - -"];
     let plan = super::PLAN;
-    // An attempt and a note have the time of the command, a change without a record that of its commit.
+    // An attempt and a note have the time of the command. A change without a record has the time of its commit.
     for (line, expected) in [
         ("log --limit 2", vec![three, two]),
         ("log --limit 0", vec![]),

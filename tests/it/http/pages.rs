@@ -102,7 +102,7 @@ fn pages_are_only_for_requests_of_their_own_site() {
 }
 
 #[test]
-fn forms_need_the_token_of_their_page_and_do_what_the_engine_allows() {
+fn forms_need_the_token_of_their_page_and_follow_the_rules_of_the_engine() {
     let place = Place::with_examples();
     let server = Server::start(&place);
     let cookie = signed_in(&place, &server, "");
@@ -126,7 +126,7 @@ fn forms_need_the_token_of_their_page_and_do_what_the_engine_allows() {
     let undo = undo.expect("it can be undone").to_owned();
     assert_eq!(act(&server, &cookie, &format!("page={token}&back=/&id={undo}&do=undo")).status, 303);
     assert_eq!(place.text("plans/feature-auth/step-0.md"), before);
-    // A refusal has the engine's sentence.
+    // The page shows the message of the refusal.
     let refused = act(&server, &cookie, &format!("page={token}&back=/&id=feature-auth:2&do=done"));
     assert!(refused.status == 409 && refused.body.contains("waits for"), "{refused:?}");
     // `back` leads to no other host.
@@ -321,7 +321,7 @@ fn every_action_has_a_notice_with_its_undo() {
 }
 
 #[test]
-fn a_step_s_page_leads_to_what_it_waits_for_its_graph_and_its_history() {
+fn the_page_of_a_step_links_to_its_dependencies_and_its_graph_and_shows_its_history() {
     let place = Place::with_examples();
     place.git("init -q");
     place.git("add -A");
@@ -377,7 +377,7 @@ fn a_graph_of_many_steps_is_drawn_by_phase_or_around_a_step_and_never_whole() {
 }
 
 #[test]
-fn what_can_be_undone_is_told_as_long_as_it_can_be() {
+fn the_last_change_is_offered_for_undo_while_it_can_be_undone() {
     let place = Place::with_examples();
     let server = Server::start(&place);
     let cookie = signed_in(&place, &server, "");
@@ -391,7 +391,7 @@ fn what_can_be_undone_is_told_as_long_as_it_can_be() {
     assert!(asked.contains(says) && asked.contains("data-act=\"undo\""), "{asked}");
     assert!(
         server.ask("GET", "/", &cookie, "").body.contains("href=\"/undo\""),
-        "pages without script lead there"
+        "pages without a script link to it"
     );
     let page = server.ask("GET", "/undo", &cookie, "");
     assert!(page.body.contains("started <a"), "{page:?}");
@@ -416,7 +416,7 @@ fn what_can_be_undone_is_told_as_long_as_it_can_be() {
 }
 
 #[test]
-fn a_refusal_says_in_words_of_the_page_what_can_be_pressed() {
+fn a_refusal_offers_buttons_and_names_no_command_option_or_route() {
     let place = Place::with_examples();
     let server = Server::start(&place);
     let cookie = signed_in(&place, &server, "");
@@ -462,7 +462,7 @@ fn a_refusal_says_in_words_of_the_page_what_can_be_pressed() {
 }
 
 #[test]
-fn the_end_of_a_step_has_its_author_and_tells_of_open_tasks() {
+fn a_completed_step_records_its_author_and_its_open_tasks_are_reported() {
     let place = Place::with_examples();
     place.write(
         "plans/feature-auth/step-0.md",

@@ -1,4 +1,4 @@
-//! What the pages of the browser show of plans with much in them: timelines, boards, filters, details, the exported file.
+//! Details of the browser's pages: timelines, boards, filters, details of steps, conflicts, and the exported file.
 
 use super::client::Server;
 use super::pages::{act, field, page_token, signed_in};
@@ -32,9 +32,9 @@ fn a_timeline_shows_recorded_times_and_not_the_day_of_the_commit() {
     assert!(page.contains("waiting from 2026-10-10T08:00:00Z to 2026-10-14T08:00:00Z"), "{page}");
     assert!(!page.contains("completed since") && !page.contains("completed from"), "{page}");
     assert!(page.contains("class=\"mark is-partial\"") && page.contains("partly done"), "{page}");
-    let told = place.run("log p --timeline --json").json();
-    let spans = &told["steps"][0]["spans"];
-    assert_eq!(spans[0]["to"], "2026-10-14T08:00:00Z", "{told}");
+    let reported = place.run("log p --timeline --json").json();
+    let spans = &reported["steps"][0]["spans"];
+    assert_eq!(spans[0]["to"], "2026-10-14T08:00:00Z", "{reported}");
     assert_eq!(
         (&spans[1]["status"], &spans[1]["from"]),
         (&"completed".into(), &"2026-10-14T08:00:00Z".into())
@@ -58,7 +58,7 @@ fn the_export_is_the_one_of_the_command_line() {
 }
 
 #[test]
-fn a_board_shows_few_of_what_is_done_and_all_of_what_can_be_worked_on() {
+fn a_board_shows_some_closed_and_waiting_steps_and_all_ready_ones() {
     let names: Vec<String> = (1..=90).map(|it| format!("step-{it}.md")).collect();
     let texts: Vec<String> = (1..=90)
         .map(|it| match it {
@@ -83,7 +83,7 @@ fn a_board_shows_few_of_what_is_done_and_all_of_what_can_be_worked_on() {
 }
 
 #[test]
-fn a_column_that_is_always_shown_leads_to_the_list_where_it_is_too_long() {
+fn a_ready_column_that_is_too_long_links_to_the_list() {
     let names: Vec<String> = (1..=205).map(|it| format!("step-{it}.md")).collect();
     let files: Vec<(&str, &str)> = names.iter().map(|it| (it.as_str(), "# Ready\n")).collect();
     let (_place, server, cookie) = with_plan(&files);
@@ -93,7 +93,7 @@ fn a_column_that_is_always_shown_leads_to_the_list_where_it_is_too_long() {
 }
 
 #[test]
-fn a_priority_is_shown_where_it_is_not_that_of_the_plan() {
+fn a_priority_is_shown_only_if_it_differs_from_that_of_the_plan() {
     let low = "---\npriority: low\n---\n# Low\n";
     let closed = DONE.replace("status:", "priority: critical\nstatus:");
     let (_place, server, cookie) =
@@ -106,7 +106,7 @@ fn a_priority_is_shown_where_it_is_not_that_of_the_plan() {
 }
 
 #[test]
-fn what_a_filter_finds_is_shown_first() {
+fn filtered_plans_are_shown_first() {
     let (_place, server, cookie) = with_plan(&[("step-1.md", "# One\n")]);
     let order = |path: &str| {
         let page = server.ask("GET", path, &cookie, "").body;
@@ -164,7 +164,7 @@ fn details_of_a_step_are_set_as_the_command_line_sets_them() {
 }
 
 #[test]
-fn undo_names_the_person_whose_work_it_takes_back() {
+fn undo_names_the_person_whose_work_it_undoes() {
     let (place, server, cookie) = with_plan(&[("step-1.md", "# One\n")]);
     place.run("claim p:1 --by codex -q").ok();
     place.run("done p:1 --by codex -m tested -q").ok();

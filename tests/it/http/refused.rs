@@ -106,7 +106,7 @@ const FOREIGN: &[Row] = &[
         ORIGIN,
     ),
     row(
-        "no origin at all",
+        "an opaque origin",
         PATCH,
         "Host: 127.0.0.1:PORT|Authorization: Bearer TOKEN|Origin: null|Content-Type: application/json",
         DONE,
@@ -163,7 +163,7 @@ const FOREIGN: &[Row] = &[
         SITE,
     ),
     row(
-        "a word that no browser sends",
+        "a value that no browser sends",
         LIST,
         "Host: 127.0.0.1:PORT|Authorization: Bearer TOKEN|Sec-Fetch-Site: none, cross-site",
         "",

@@ -1,4 +1,4 @@
-//! Existing scripts for these routes run unchanged, with a stand-in for the agent.
+//! Third-party scripts for these routes run unchanged, with a shell script in place of the agent.
 
 use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
@@ -25,7 +25,7 @@ send PATCH "steps/$id" '{"status":"completed","result":"it is done","metadata":{
 
 fn script(place: &Place, server: &Server, name: &str, arguments: &[&str]) -> Ran {
     let mut command = Command::new("bash");
-    command.arg(root().join("tests/seed").join(name)).args(arguments);
+    command.arg(root().join("tests/script_api").join(name)).args(arguments);
     place.close_environment(&mut command);
     let path = format!("{}:/usr/bin:/bin", place.file("tools").display());
     command.env("PATH", path).env("POPSTASH_API", format!("http://localhost:{}/api", server.address.port()));

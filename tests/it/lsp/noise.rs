@@ -1,4 +1,4 @@
-//! Random input: edits in pieces and whole, and messages of every kind.
+//! Random input: incremental and full changes of a text, and messages of every kind.
 #![expect(clippy::disallowed_methods, reason = "the tests take their size from the environment")]
 
 use std::collections::BTreeMap;
@@ -12,9 +12,10 @@ fn wanted(name: &str, otherwise: usize) -> usize {
     std::env::var(name).ok().and_then(|it| it.parse().ok()).unwrap_or(otherwise)
 }
 
-/// Random edits, sent in pieces to one server and whole to another, give the same diagnostics; `PLANWATCH_LSP_EDITS` sets how many.
+/// Random edits, sent as ranges to one server and as whole texts to another, give the same diagnostics.
+/// `PLANWATCH_LSP_EDITS` sets the number of edits.
 #[test]
-fn pieces_of_a_text_mean_what_the_whole_means() {
+fn incremental_and_full_changes_give_the_same_diagnostics() {
     let place = place();
     let mut capabilities = able();
     capabilities["textDocument"]["diagnostic"] = json!({});
@@ -46,7 +47,7 @@ fn pieces_of_a_text_mean_what_the_whole_means() {
     for n in 0..wanted("PLANWATCH_LSP_EDITS", 150) {
         let said = String::from_utf16_lossy(&text);
         let ends = |at: usize| {
-            // Neither within a character nor within a line end.
+            // An edit splits neither a surrogate pair nor a CRLF.
             let is_low = text.get(at).is_some_and(|it| (0xDC00..0xE000).contains(it));
             let is_end = at > 0 && text.get(at) == Some(&10) && text[at - 1] == 13;
             if is_low || is_end { at - 1 } else { at }
@@ -72,7 +73,8 @@ fn pieces_of_a_text_mean_what_the_whole_means() {
     assert_eq!((pieces.end(), whole.end()), (0, 0));
 }
 
-/// Every request of the server, one that it does not know, and one that comes at the wrong time.
+/// The requests that the server answers, an unknown one, `initialize` at the wrong time, and a notification that is sent
+/// as a request.
 const METHODS: [&str; 24] = [
     "textDocument/completion",
     "textDocument/hover",
@@ -100,7 +102,7 @@ const METHODS: [&str; 24] = [
     "textDocument/didOpen",
 ];
 
-/// Parameters that every request can read, some of them with numbers or types that no client sends.
+/// Parameters with the fields of every request. Some have numbers or types that no client sends, or are `null` or `[]`.
 fn noisy_params(random: &mut Random, n: usize, uris: &[String]) -> String {
     let number = random
         .pick(&["0", "3", "7", "4294967295", "18446744073709551616", "-5", "1.5", "null", "\"x\""])
@@ -119,8 +121,8 @@ fn noisy_params(random: &mut Random, n: usize, uris: &[String]) -> String {
     }
 }
 
-/// Noise: valid and invalid requests, cancellations, frames that hold no message. Every request has exactly one reply;
-/// `PLANWATCH_LSP_NOISE` sets how many messages there are.
+/// Sends valid and invalid requests, cancellations, and frames without a message. `PLANWATCH_LSP_NOISE` sets the number of
+/// messages.
 #[test]
 fn every_request_has_exactly_one_reply_whatever_else_is_sent() {
     let place = place();
@@ -150,7 +152,7 @@ fn every_request_has_exactly_one_reply_whatever_else_is_sent() {
                 };
                 editor.send_bytes(frame);
             }
-            1 => editor.tell("$/cancelRequest", json!({"id": random.below(n + 1)})),
+            1 => editor.notify("$/cancelRequest", json!({"id": random.below(n + 1)})),
             2 => {
                 let body = format!("{{\"method\":\"textDocument/didChange\",\"params\":{params}}}");
                 editor.send_bytes(format!("Content-Length: {}\r\n\r\n{body}", body.len()).as_bytes());
@@ -169,10 +171,10 @@ fn every_request_has_exactly_one_reply_whatever_else_is_sent() {
         }
     }
     editor.ask("shutdown", Value::Null);
-    editor.tell("exit", Value::Null);
+    editor.notify("exit", Value::Null);
     assert_eq!(editor.child.wait().expect("it ends").code(), Some(0));
-    editor.heard.extend(editor.output.iter());
-    for reply in editor.heard.iter().filter(|it| it.get("method").is_none()) {
+    editor.received.extend(editor.output.iter());
+    for reply in editor.received.iter().filter(|it| it.get("method").is_none()) {
         assert!(reply["error"]["code"] != -32603, "{reply}");
         if let Some(n) = reply["id"].as_i64().and_then(|it| asked.get_mut(&it)) {
             *n += 1;

@@ -1,4 +1,4 @@
-//! What holds for every merge of a plan file. The generated merges and the fuzz target share it.
+//! The laws that hold for every merge of a plan file. The generated merges and the fuzz target share them.
 
 use std::collections::BTreeSet;
 
@@ -28,7 +28,7 @@ const BY_MEANING: [&str; 13] = [
 /// line of the body that only one side has. Returns whether both sides changed the file and the result is clean.
 pub(crate) fn check(path: &str, base: &[u8], ours: &[u8], theirs: &[u8]) -> Result<bool, String> {
     let merged = merge(Versions { path, base: Some(base), ours, theirs }, &Words::default(), &Ranges);
-    // What only one side changed is taken as it is.
+    // If only one side changed the file, its version is the result.
     if ours == theirs || base == ours || base == theirs {
         let expected = if base == ours { theirs } else { ours };
         let is_taken = merged.is_clean && merged.bytes == expected;

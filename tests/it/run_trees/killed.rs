@@ -35,7 +35,7 @@ fn the_next_attempt_finds_what_a_killed_worker_left() {
 }
 
 #[test]
-fn the_next_run_goes_on_in_the_trees_of_a_killed_one() {
+fn the_next_run_continues_in_the_worktrees_of_a_killed_one() {
     needs_new_git!();
     let place = repository(&["touches: [a]", "depends: [1]"]);
     let script =
@@ -103,12 +103,12 @@ fn reported_work_that_conflicts_blocks_its_step() {
 }
 
 #[test]
-fn a_tree_that_was_not_made_to_the_end_is_made_again() {
+fn an_incomplete_worktree_is_created_again() {
     needs_new_git!();
     let place = repository(&[""]);
     let (child, _lines) = started(&place, "echo ready; sleep 600");
     kill(child);
-    // As git leaves it when it is killed before it has written all files.
+    // The state that git leaves when it is killed before it has written all files.
     let tree = only_tree(&place);
     std::fs::remove_file(tree.join("code")).unwrap();
     place.git_with(&[
@@ -124,7 +124,7 @@ fn a_tree_that_was_not_made_to_the_end_is_made_again() {
 }
 
 #[test]
-fn a_tree_whose_directory_is_gone_is_made_again_from_its_branch() {
+fn a_worktree_whose_directory_is_missing_is_created_again_from_its_branch() {
     needs_new_git!();
     let place = repository(&[""]);
     let (child, _lines) =

@@ -1,4 +1,4 @@
-//! What stops a run with worktrees before it begins, or its merge at the end, and that nothing of the user's changes.
+//! Conditions that stop a run with worktrees before it begins, or its merge at the end. The user's files never change.
 #![expect(clippy::disallowed_methods, reason = "tests start processes, and edit files as people do")]
 
 use std::collections::BTreeMap;
@@ -9,10 +9,10 @@ use super::{
 };
 use crate::support::{Place, Ran, Tree, tree};
 
-/// All that is not committed: the files, and what is staged.
+/// Everything that is not committed: files, staged changes and unstaged changes.
 fn uncommitted(place: &Place) -> (Tree, String, String) {
     let mut files: BTreeMap<_, _> = tree(&place.work());
-    // The run's own work.
+    // Leaves out the run's own work.
     files.retain(|path, _| !path.starts_with("plans/") && !path.starts_with("file-"));
     (files, place.git("diff --cached"), place.git("diff --binary -- :!plans"))
 }
@@ -28,7 +28,7 @@ fn edit(place: &Place) {
 }
 
 #[test]
-fn uncommitted_work_is_as_it_was() {
+fn uncommitted_work_stays_unchanged() {
     needs_new_git!();
     let place = repository(&APART);
     edit(&place);
@@ -40,7 +40,7 @@ fn uncommitted_work_is_as_it_was() {
 }
 
 #[test]
-fn a_merge_that_would_overwrite_something_is_not_made() {
+fn a_merge_that_would_overwrite_uncommitted_work_is_not_made() {
     needs_new_git!();
     let works = [
         "echo theirs > untracked",
@@ -63,7 +63,7 @@ fn a_merge_that_would_overwrite_something_is_not_made() {
             ran.stdout
         );
         assert_eq!(statuses(&place, 1), ["completed"]);
-        // Once nothing is in the way, the next run merges it.
+        // Once nothing would be overwritten, the next run merges it.
         place.git("reset -q");
         place.git("checkout -q -- code");
         for path in ["staged", "untracked", "ignored"] {
@@ -113,7 +113,7 @@ fn another_branch_is_never_moved() {
 }
 
 #[test]
-fn a_second_run_here_waits_for_its_turn() {
+fn a_second_run_in_the_same_tree_is_refused_while_the_first_one_runs() {
     needs_new_git!();
     let place = repository(&APART);
     let (child, _lines) = started(&place, "echo ready; sleep 600");
@@ -165,7 +165,7 @@ fn a_run_that_could_not_merge_does_not_begin() {
 }
 
 #[test]
-fn a_repository_that_a_worker_made_is_not_removed_with_its_tree() {
+fn a_worktree_is_kept_if_a_worker_made_a_repository_in_it() {
     needs_new_git!();
     let make = "git init -q lib; echo work > lib/work; git -C lib add work; git -C lib -c user.name=a -c user.email=a@example.org commit -qm work";
     // The worker leaves `lib` for the run to commit, or commits it.
@@ -185,7 +185,7 @@ fn a_repository_that_a_worker_made_is_not_removed_with_its_tree() {
 }
 
 #[test]
-fn a_change_that_git_was_told_to_leave_alone_is_not_removed_with_its_tree() {
+fn a_worktree_is_kept_if_it_has_a_change_that_git_is_told_to_ignore() {
     needs_new_git!();
     let ran = |mark: &str, change: &str| {
         let place = repository(&[""]);
@@ -204,7 +204,11 @@ fn a_change_that_git_was_told_to_leave_alone_is_not_removed_with_its_tree() {
         assert_eq!(std::fs::read_to_string(tree.join("settings")).expect("it is there"), "mine\n", "{mark}");
         // The mark stays, so that nothing commits the file later.
         assert_eq!(place.git_at(tree, 0, &["status", "--porcelain"]), "", "{mark}");
-        assert_eq!(count_trees(&ran(mark, "touch settings")), 1, "{mark}: a tree without a change goes");
+        assert_eq!(
+            count_trees(&ran(mark, "touch settings")),
+            1,
+            "{mark}: a worktree without a change is removed"
+        );
     }
     assert_eq!(count_trees(&ran("--assume-unchanged", "rm settings")), 2, "a deletion is a change");
     assert_eq!(count_trees(&ran("--skip-worktree", "rm settings")), 1, "a sparse checkout has no such file");

@@ -24,7 +24,7 @@ fn a_push_without_an_answer_is_repeated_with_the_same_value() {
 }
 
 #[test]
-fn a_claim_that_cannot_be_settled_is_taken_back_and_its_record_removed_later() {
+fn a_claim_that_cannot_be_settled_is_undone_and_its_record_removed_later() {
     for fault in ["answers-lost", "requests-lost"] {
         let team = Team::new();
         let (a, b) = (team.clone_of("a"), team.clone_of("b"));
@@ -32,7 +32,7 @@ fn a_claim_that_cannot_be_settled_is_taken_back_and_its_record_removed_later() {
         team.fault(fault);
         refused(&a.run("claim p:1"), "remote-unreachable");
         assert_eq!(a.step(1), before);
-        // Every command reports the unsettled claim, and reading verbs do not settle it.
+        // Every command reports the unsettled claim. Reading verbs do not settle it.
         let list = a.run("list p");
         assert!(
             list.code == 0 && list.stderr.contains("p:1") && list.stderr.contains("planwatch sync"),
@@ -46,7 +46,7 @@ fn a_claim_that_cannot_be_settled_is_taken_back_and_its_record_removed_later() {
 }
 
 #[test]
-fn a_remote_that_does_not_answer_refuses_claims_and_nothing_else() {
+fn without_an_answer_of_the_remote_claims_are_refused_and_results_are_recorded() {
     let team = Team::new();
     let a = team.clone_of("a");
     let (_, claim) = a.claim("p:1");
@@ -71,7 +71,7 @@ fn a_remote_that_does_not_answer_refuses_claims_and_nothing_else() {
     assert_eq!(team.records(), ["p/1 claimed ann"]);
     assert!(a.run("sync").ok().contains("confirmed"));
     assert_eq!(team.records(), ["p/1 completed ann"]);
-    // The next writing verb settles, too.
+    // The next writing verb settles it, too.
     let (_, claim) = a.claim("p:2");
     team.fault("offline");
     assert_eq!(a.run(&format!("done p:2 --claim {claim}")).code, 0);
@@ -82,7 +82,7 @@ fn a_remote_that_does_not_answer_refuses_claims_and_nothing_else() {
 }
 
 #[test]
-fn rejected_credentials_are_not_taken_for_silence() {
+fn rejected_credentials_are_not_treated_as_a_missing_answer() {
     let team = Team::new();
     let a = team.clone_of("a");
     let before = a.step(1);
@@ -110,7 +110,7 @@ fn a_crash_between_the_fence_and_the_file_is_repaired() {
     team.clone_of("a").run(&format!("done p:1 --claim {claim} -m made")).ok_code();
     assert!(team.clone_of("a").step(1).contains("status: completed"));
     assert_eq!(team.records(), ["p/1 completed ann"]);
-    // Anything else makes the claim hold again.
+    // `sync` restores the claim instead, and its owner can report another result.
     let (team, claim) = begin();
     assert!(team.clone_of("a").run("sync").ok().contains("restored"));
     assert_eq!(team.records(), ["p/1 claimed ann"]);
@@ -119,14 +119,14 @@ fn a_crash_between_the_fence_and_the_file_is_repaired() {
 }
 
 #[test]
-fn a_claim_that_is_killed_leaves_no_step_that_nobody_can_have() {
+fn a_killed_claim_leaves_no_step_that_cannot_be_claimed_again() {
     for fault in ["killed-after", "killed-before"] {
         let team = Team::new();
         let (a, b) = (team.clone_of("a"), team.clone_of("b"));
         team.fault(fault);
         assert_eq!(a.run("claim p:1").code, -1);
         assert!(a.step(1).contains("status: in_progress"));
-        // The claim is in the file, so `sync` records it at the remote, and its owner can release it.
+        // The claim is in the file, so `sync` records it at the remote. Then its owner can release it.
         a.run("sync").ok_code();
         assert_eq!(team.records(), ["p/1 claimed ann"], "{fault}");
         a.run("release p:1").ok();
@@ -135,12 +135,12 @@ fn a_claim_that_is_killed_leaves_no_step_that_nobody_can_have() {
 }
 
 #[test]
-fn a_refused_end_puts_the_claim_back_at_once() {
+fn a_result_that_cannot_be_written_is_refused_before_anything_is_pushed() {
     let team = Team::new();
     let a = team.clone_of("a");
     let (_, claim) = a.claim("p:1");
     team.calls();
-    // The file cannot be written because of conflict markers. This is detected before anything is pushed.
+    // The file cannot be written because of conflict markers.
     let broken = a.step(1).replace("# Step 1", "# Step 1\n<<<<<<< ours\n=======\n>>>>>>> theirs");
     a.write("plans/p/step-1.md", &broken);
     assert_ne!(a.run(&format!("done p:1 --claim {claim}")).code, 0);
@@ -149,7 +149,7 @@ fn a_refused_end_puts_the_claim_back_at_once() {
 }
 
 #[test]
-fn records_that_a_mirror_push_deleted_are_made_again_while_the_work_is_open() {
+fn records_that_a_mirror_push_deleted_are_restored_until_the_work_is_merged() {
     let team = Team::new();
     let (a, b) = (team.clone_of("a"), team.clone_of("b"));
     a.claim("p:1");
@@ -162,11 +162,11 @@ fn records_that_a_mirror_push_deleted_are_made_again_while_the_work_is_open() {
 }
 
 #[test]
-fn a_record_that_another_clone_takes_before_it_is_made_again_is_lost() {
+fn a_deleted_record_that_another_clone_creates_first_is_lost() {
     let team = Team::new();
     let (a, b) = (team.clone_of("a"), team.clone_of("b"));
     a.claim("p:1");
-    // The names of claim records are 16 digits.
+    // The names of claim records are 16 hexadecimal digits.
     let records = team.path("a/.git/planwatch");
     let is_claim = |it: &std::fs::DirEntry| it.file_name().len() == 16;
     let held = || std::fs::read_dir(&records).expect("it is there").flatten().filter(is_claim).count();
@@ -180,7 +180,7 @@ fn a_record_that_another_clone_takes_before_it_is_made_again_is_lost() {
     let ran = a.run("sync").ok();
     assert!(ran.contains("lost") && ran.contains("bob on "), "{ran}");
     assert_eq!(team.records(), ["p/1 claimed bob"]);
-    assert_eq!(held(), 0, "the lease of this machine is forgotten");
+    assert_eq!(held(), 0, "the claim record of this machine is removed");
 }
 
 #[test]
@@ -194,7 +194,7 @@ fn a_clone_that_is_configured_for_another_registry_is_refused() {
     refused(&b.run("claim"), "registry-differs");
     refused(&b.run("sync init"), "registry-differs");
     assert!(b.step(1).contains("pending"));
-    // A clone without the configuration joins the registry that is there.
+    // A clone without the configuration joins the existing registry.
     b.write("planwatch.toml", "by = \"bob\"\n");
     assert!(b.run("sync init").ok().starts_with("joined"));
     assert_eq!(crate::support::read(&path), format!("by = \"bob\"\n\n{text}"));
@@ -202,7 +202,7 @@ fn a_clone_that_is_configured_for_another_registry_is_refused() {
 }
 
 #[test]
-fn records_of_others_are_data_that_may_be_anything() {
+fn records_of_others_may_contain_anything() {
     let team = Team::new();
     let (a, b) = (team.clone_of("a"), team.clone_of("b"));
     let bodies = ["garbage", "{}", "\u{1b}[2J", &"x".repeat(100_000)];
@@ -221,7 +221,7 @@ fn records_of_others_are_data_that_may_be_anything() {
     assert_eq!(status.code, 0, "{status:?}");
     assert!(status.stdout.contains("unreadable") && !status.stdout.contains('\u{1b}'), "{}", status.stdout);
     let claim = a.run("claim --json");
-    assert_eq!(claim.code, 7, "no step is free, and nothing breaks: {claim:?}");
+    assert_eq!(claim.code, 7, "no step is free, and the command does not fail: {claim:?}");
     assert!(a.run("next p --json").stdout.contains("\"state\":\"waiting\""));
     a.run("release p:1 --force").ok_code();
     assert_eq!(a.claim("p:1").0, "p:1");

@@ -1,8 +1,8 @@
-//! What hosts allow, and settings of users that must not change what is pushed.
+//! Refs that hosts allow, and settings of users that must not change what is pushed.
 
 use super::team::{Team, refused};
 
-/// A hub that refuses refs whose names begin like this.
+/// A hub that refuses refs whose names match this pattern of the shell.
 fn strict(refused: &str) -> Team {
     let team = Team::without_sync(&[]);
     let hook = format!(
@@ -15,7 +15,7 @@ fn strict(refused: &str) -> Team {
 }
 
 #[test]
-fn the_best_place_that_the_host_allows_is_used() {
+fn the_first_namespace_that_the_host_allows_is_used() {
     let table = [
         ("none", "refs/planwatch/"),
         ("refs/planwatch/*", "refs/tags/planwatch-claims/"),
@@ -30,7 +30,7 @@ fn the_best_place_that_the_host_allows_is_used() {
         assert_eq!((a.claim("").0.as_str(), b.claim("").0.as_str()), ("p:1", "p:2"), "{prefix}");
         assert_eq!(team.records(), ["p/1 claimed ann", "p/2 claimed bob"], "{prefix}");
         refused(&b.run("claim p:1"), "claimed");
-        b.let_lapse();
+        b.mark_as_lapsed();
         b.claim("p:1");
         assert_eq!(team.records(), ["p/1 claimed bob", "p/2 claimed bob"], "{prefix}");
         b.run("done p:1").ok();
@@ -39,7 +39,7 @@ fn the_best_place_that_the_host_allows_is_used() {
         let outside: Vec<_> = team.pushed().into_iter().filter(|it| !it.starts_with(prefix)).collect();
         assert_eq!(outside, ["refs/heads/main"], "nothing but records below the namespace is pushed");
     }
-    // Some hosts allow refs to be made, but not to be deleted; claims need both.
+    // Some hosts allow refs to be created, but not to be deleted. Claims need both.
     let team = Team::without_sync(&[]);
     let hook = "#!/bin/sh\nwhile read old new name; do\n  case $name$new in refs/planwatch/*000000000000) exit 1; esac\ndone\n";
     team.write("hub.git/hooks/pre-receive", hook);
@@ -50,7 +50,7 @@ fn the_best_place_that_the_host_allows_is_used() {
     let a = team.clone_of("a");
     refused(&a.run("sync init"), "remote-refused");
     assert!(!team.path("a/planwatch.toml").exists());
-    // If a host withdraws the permission later, its refusal of a claim is not reported as a missing answer.
+    // If a host withdraws the permission later, its refusal is not reported as a missing answer.
     let team = Team::new();
     team.write("hub.git/hooks/pre-receive", "#!/bin/sh\nexit 1\n");
     team.executable("hub.git/hooks/pre-receive");
@@ -60,7 +60,7 @@ fn the_best_place_that_the_host_allows_is_used() {
 }
 
 #[test]
-fn settings_of_the_user_change_nothing() {
+fn settings_of_the_user_do_not_change_what_is_pushed() {
     let team = Team::new();
     let a = team.clone_of("a");
     a.git("tag -a -m One v1");
@@ -70,7 +70,7 @@ fn settings_of_the_user_change_nothing() {
     a.git("config core.hooksPath hooks");
     team.write("a/hooks/pre-push", "#!/bin/sh\nexit 1\n");
     team.executable("a/hooks/pre-push");
-    // As in a hook or an alias: git's own variables name another repository.
+    // As in a hook or an alias, git's own variables name another repository.
     let mut command = a.command();
     command.args(["claim", "p:1"]).env("GIT_DIR", team.path("elsewhere")).env("GIT_INDEX_FILE", "x");
     assert!(command.output().unwrap().status.success());
@@ -80,13 +80,13 @@ fn settings_of_the_user_change_nothing() {
 }
 
 #[test]
-fn a_clone_and_a_fetch_bring_no_records() {
+fn a_clone_contains_no_records_and_still_sees_the_claims() {
     let team = Team::new();
     team.clone_of("a").claim("p:1");
     team.place.git_at(&team.place.top(), 0, &["clone", "-q", "hub.git", "c"]);
     let c = team.clone_of("c");
     assert!(!c.git("for-each-ref").contains("planwatch"));
-    // A shallow and a partial clone see them as well.
+    // A shallow and a partial clone see the existing claims.
     let hub = format!("file://{}", team.path("hub.git").display());
     team.place.git_at(&team.path("hub.git"), 0, &["config", "uploadpack.allowFilter", "true"]);
     for (name, option) in [("d", "--depth=1"), ("e", "--filter=blob:none")] {
@@ -113,7 +113,7 @@ fn sha_256_repositories_and_reftables_work() {
 }
 
 #[test]
-fn a_repository_with_other_hashes_is_not_taken_for_silent() {
+fn a_repository_with_other_hashes_is_not_treated_as_a_missing_answer() {
     let team = Team::new();
     let a = team.clone_of("a");
     let (top, before) = (team.place.top(), a.step(1));
@@ -126,7 +126,7 @@ fn a_repository_with_other_hashes_is_not_taken_for_silent() {
     assert_eq!(a.step(1), before);
 }
 
-/// A remote can have another URL for pushes, of another server.
+/// The push URL of a remote can name another server than its fetch URL.
 #[test]
 fn claims_are_fetched_from_where_they_are_pushed_to() {
     let team = Team::new();
@@ -137,7 +137,7 @@ fn claims_are_fetched_from_where_they_are_pushed_to() {
     b.claim("p:1");
     team.calls();
     assert_eq!(a.claim("").0, "p:2");
-    assert_eq!(team.calls().len(), 2, "it knew of the claim");
+    assert_eq!(team.calls().len(), 2, "the first candidate is the step that b has not claimed");
 }
 
 #[test]
@@ -155,7 +155,7 @@ fn a_fork_shares_the_claims_of_its_upstream() {
 }
 
 #[test]
-fn names_of_any_kind_are_shared() {
+fn claims_of_plans_with_any_name_are_shared() {
     let team = Team::new();
     let (a, b) = (team.clone_of("a"), team.clone_of("b"));
     for plan in ["Größe & Co", "a..b.lock@{x~^", "x"] {
@@ -173,7 +173,7 @@ fn names_of_any_kind_are_shared() {
 }
 
 #[test]
-fn without_a_repository_or_a_remote_it_says_so() {
+fn sync_without_a_repository_or_a_remote_is_refused() {
     let place = crate::support::Place::with_examples();
     refused(&place.run("sync"), "sync-not-set-up");
     refused(&place.run("sync init"), "not-a-repository");

@@ -1,4 +1,4 @@
-//! Claims without a connection, and what becomes of them.
+//! Claims without a connection, and how they are settled later.
 
 use super::team::{Team, refused};
 
@@ -24,7 +24,7 @@ fn of_two_offline_claims_the_first_at_the_remote_holds() {
 }
 
 #[test]
-fn an_offline_end_that_loses_is_taken_back_or_leaves_a_late_note() {
+fn an_offline_result_that_loses_is_undone_or_leaves_a_late_note() {
     for is_edited in [false, true] {
         let team = Team::new();
         let (a, b) = (team.clone_of("a"), team.clone_of("b"));
@@ -51,7 +51,7 @@ fn an_offline_end_that_loses_is_taken_back_or_leaves_a_late_note() {
 }
 
 #[test]
-fn a_step_whose_offline_end_was_taken_back_can_be_claimed_again() {
+fn a_step_whose_offline_result_was_undone_can_be_claimed_again() {
     for is_edited in [false, true] {
         let team = Team::new();
         let (a, b) = (team.clone_of("a"), team.clone_of("b"));
@@ -71,7 +71,7 @@ fn a_step_whose_offline_end_was_taken_back_can_be_claimed_again() {
 }
 
 #[test]
-fn an_offline_claim_that_another_tree_finds_lost_is_taken_back_in_its_own_tree() {
+fn an_offline_claim_that_another_tree_finds_lost_is_undone_in_its_own_tree() {
     for (is_done, is_edited) in [(false, false), (true, false), (true, true)] {
         let team = Team::new();
         let (a, b) = (team.clone_of("a"), team.clone_of("b"));
@@ -80,7 +80,7 @@ fn an_offline_claim_that_another_tree_finds_lost_is_taken_back_in_its_own_tree()
         let before = w.step(1);
         w.run("claim p:1 --offline").ok_code();
         if is_edited {
-            // The file is no longer the one that the claim wrote, so it cannot be restored as it was.
+            // The file is no longer the one that the claim wrote, so its old bytes cannot be restored.
             w.write("plans/p/step-1.md", &(w.step(1) + "\nMore words.\n"));
         }
         a.claim("p:1");
@@ -93,7 +93,7 @@ fn an_offline_claim_that_another_tree_finds_lost_is_taken_back_in_its_own_tree()
             assert_eq!((b.step(1), w.step(1)), (before.clone(), made.clone()));
             assert!(b.run("sync status").stdout.contains("taken over"));
         }
-        assert_eq!(b.run("list p").stderr, "", "nothing waits for the remote");
+        assert_eq!(b.run("list p").stderr, "", "nothing is left to be settled with the remote");
         assert!(w.run("sync").ok().contains("lost"));
         match is_edited {
             true => assert!(w.step(1).contains("status: pending") && w.step(1).contains("late result")),
@@ -118,7 +118,7 @@ fn a_lost_claim_of_a_tree_that_is_removed_leaves_nothing_behind() {
     a.claim("p:1");
     team.clone_of("w").run("done p:1").ok_code();
     assert!(b.run("sync").ok().contains("lost"));
-    // Until then, the lost claim is not the one of this tree.
+    // While the tree `w` exists, its lost claim does not affect a claim in this tree.
     a.run("release p:1").ok();
     b.run("sync").ok_code();
     b.run("start p:1 --force").ok_code();
@@ -144,7 +144,7 @@ fn offline_work_without_a_rival_is_confirmed() {
 }
 
 #[test]
-fn claims_from_before_the_set_up_become_known() {
+fn claims_from_before_the_setup_are_shared() {
     let team = Team::without_sync(&[]);
     let a = team.clone_of("a");
     let (_, claim) = a.claim("p:1");
@@ -156,7 +156,7 @@ fn claims_from_before_the_set_up_become_known() {
 }
 
 #[test]
-fn work_ends_although_the_clone_lacks_the_remote() {
+fn a_step_can_be_closed_although_the_clone_lacks_the_remote() {
     for (line, state) in [("done p:1 -m made", "completed"), ("fail p:1 -m no", "failed")] {
         let team = Team::new();
         let (a, b) = (team.clone_of("a"), team.clone_of("b"));
@@ -178,12 +178,12 @@ fn work_ends_although_the_clone_lacks_the_remote() {
 }
 
 #[test]
-fn an_end_without_the_remote_is_late_if_another_clone_took_the_step_over() {
+fn a_result_without_the_remote_is_late_if_another_clone_took_the_step_over() {
     let team = Team::new();
     let (a, b) = (team.clone_of("a"), team.clone_of("b"));
     a.claim("p:1");
     b.run("sync").ok_code();
-    b.let_lapse();
+    b.mark_as_lapsed();
     assert_eq!(b.claim("").0, "p:1");
     a.git("remote rename origin up");
     assert_eq!(a.run("done p:1 -m mine").code, 0);

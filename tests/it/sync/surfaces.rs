@@ -1,4 +1,4 @@
-//! Claims over HTTP and MCP go through the shared registry, as those of commands do.
+//! Claims over HTTP and MCP use the shared registry, as claims of commands do.
 
 use serde_json::{Value, json};
 
@@ -20,7 +20,7 @@ const LIST: &str = "- [x] Step 1\n- Step 2\n- Step 3\n";
 #[track_caller]
 fn call(client: &mut Client, tool: &str, arguments: &Value) -> Value {
     client.call(tool, arguments, &json!({}));
-    client.hear()["result"].clone()
+    client.receive()["result"].clone()
 }
 
 #[track_caller]
@@ -31,7 +31,7 @@ fn called(client: &mut Client, tool: &str, arguments: &Value) -> Value {
 }
 
 #[test]
-fn http_claims_and_ends_work_for_all_machines() {
+fn claims_and_results_over_http_are_shared_with_all_machines() {
     let team = Team::new();
     let (a, b) = (team.clone_of("a"), team.clone_of("b"));
     let (one, other) = (http(&a), http(&b));
@@ -62,7 +62,7 @@ fn http_claims_and_ends_work_for_all_machines() {
 }
 
 #[test]
-fn a_refused_end_with_a_key_puts_the_claim_back() {
+fn a_refused_result_with_a_key_restores_the_claim() {
     let team = Team::new();
     let a = team.clone_of("a");
     let server = http(&a);
@@ -73,13 +73,13 @@ fn a_refused_end_with_a_key_puts_the_claim_back() {
     let key = "Idempotency-Key: one\r\n";
     let answer = server.json_with("POST", "/api/steps/p:1/done", key, &json!({"message": "made"}));
     assert!(answer.status >= 400, "{answer:?}");
-    // A request with a key has no dry run before it, so the end was pushed before the file was refused.
-    assert_eq!(team.calls().len(), 2, "an end, and the claim again");
+    // There is no dry run before a request with a key, so the result was pushed before the write was refused.
+    assert_eq!(team.calls().len(), 2, "the result, and then the claim again");
     assert_eq!((team.records(), a.step(1)), (vec!["p/1 claimed ann".to_owned()], broken));
 }
 
 #[test]
-fn mcp_claims_and_ends_work_for_all_machines() {
+fn claims_and_results_over_mcp_are_shared_with_all_machines() {
     let team = Team::new();
     let (a, b) = (team.clone_of("a"), team.clone_of("b"));
     let (mut one, mut other) = (mcp(&a, &[]), mcp(&b, &[]));
@@ -107,7 +107,7 @@ fn mcp_claims_and_ends_work_for_all_machines() {
 }
 
 #[test]
-fn every_way_to_end_a_step_asks_whether_the_claim_still_holds() {
+fn every_way_to_close_a_step_checks_that_the_claim_still_holds() {
     let ends: [fn(&Clone<'_>, &str) -> String; 7] = [
         |a, claim| format!("{:?}", a.run(&format!("set p:1 status completed --claim {claim}"))),
         |a, claim| format!("{:?}", a.run(&format!("attempt p:1 made --status completed --claim {claim}"))),
@@ -131,7 +131,7 @@ fn every_way_to_end_a_step_asks_whether_the_claim_still_holds() {
             let steps =
                 json!([{"title": "Step 1", "status": "completed"}, {"title": "Step 2"}, {"title": "Step 3"}]);
             let asked = json!({"plan": "p", "op": "replace", "steps": steps});
-            // This client has the name of the claim's owner.
+            // The name of this client is that of the claim's owner.
             let mut client = Client::named("ann", a.command(), &["mcp"], &json!({}));
             call(&mut client, "restructure_plan", &asked).to_string()
         },
@@ -141,7 +141,7 @@ fn every_way_to_end_a_step_asks_whether_the_claim_still_holds() {
         let (a, b) = (team.clone_of("a"), team.clone_of("b"));
         let (_, claim) = a.claim("p:1");
         b.run("sync").ok_code();
-        b.let_lapse();
+        b.mark_as_lapsed();
         b.claim("p:1");
         let answer = end(&a, &claim);
         assert!(answer.contains("claim-lost"), "{nth}: {answer}");
@@ -151,12 +151,12 @@ fn every_way_to_end_a_step_asks_whether_the_claim_still_holds() {
 }
 
 #[test]
-fn a_list_ends_the_work_of_its_steps_for_all_machines() {
+fn statuses_in_a_list_are_shared_with_all_machines() {
     let team = Team::new();
     let (a, b) = (team.clone_of("a"), team.clone_of("b"));
     a.claim("p:1");
     a.claim("p:2");
-    // A list that is refused ends nothing.
+    // A list that is refused closes no step.
     a.write("list.md", "- [x] Step 1\n- Step 2 (depends: 9)\n- Step 3\n");
     team.calls();
     assert_ne!(a.run("replace p --file list.md").code, 0);
@@ -164,9 +164,9 @@ fn a_list_ends_the_work_of_its_steps_for_all_machines() {
     a.write("list.md", LIST);
     a.run("replace p --file list.md").ok_code();
     assert_eq!(team.records(), ["p/1 completed ann", "p/2 claimed ann"]);
-    // Of two ends, the one that passed is undone with the refused one.
+    // If one of two results is refused, the accepted one is undone, too.
     b.run("sync").ok_code();
-    b.let_lapse();
+    b.mark_as_lapsed();
     b.claim("p:2");
     a.write(
         "list.md",
@@ -176,7 +176,7 @@ fn a_list_ends_the_work_of_its_steps_for_all_machines() {
     refused(&a.run("replace p --file list.md"), "claim-lost");
     assert_eq!([a.step(1), a.step(2)], before);
     assert_eq!(team.records(), ["p/1 completed ann", "p/2 claimed bob"]);
-    // A step that is pending again is free for everyone.
+    // A step that is pending again can be claimed by everyone.
     a.write("list.md", r#"[{"title": "Step 1", "status": "pending"}, "Step 2", "Step 3"]"#);
     a.run("replace p --file list.md").ok_code();
     assert_eq!(team.records(), ["p/2 claimed bob"]);

@@ -15,7 +15,7 @@ use serde_json::Value;
 use crate::support::{Place, Ran, read};
 
 /// A wrapper that precedes git on the PATH. It logs each call that contacts the remote, and simulates the fault in the
-/// file `fault`: `offline` and `refused` until it is healed, the others at the next push.
+/// file `fault`: `offline` and `refused` until [`Team::heal`] is called, the others at the next push.
 const GIT: &str = r#"#!/bin/sh
 for word in "$@"; do
   case $word in push|fetch|ls-remote) call=$word; break;; esac
@@ -44,7 +44,7 @@ fi
 exec /usr/bin/git "$@"
 "#;
 
-/// The record of each pushed ref that the server accepted.
+/// A hook that records each pushed ref that the server accepted.
 const POST_RECEIVE: &str = "#!/bin/sh\nwhile read -r line; do echo \"$line\"; done >> \"$PWD/pushed\"\n";
 
 pub(super) struct Team {
@@ -228,8 +228,8 @@ impl Clone<'_> {
         self.git("push -q origin HEAD");
     }
 
-    /// Makes the records of this clone look as if the registry had last confirmed them before the machine was started.
-    pub(super) fn let_renewals_be_due(&self) {
+    /// Makes the records of this clone look as if the registry had last confirmed them before the machine last booted.
+    pub(super) fn make_renewals_due(&self) {
         let directory = self.team.path(&format!("{}/.git/planwatch/sync", self.name));
         for entry in std::fs::read_dir(directory).unwrap().flatten() {
             let Ok(text) = std::fs::read_to_string(entry.path()) else { continue };
@@ -241,8 +241,8 @@ impl Clone<'_> {
         }
     }
 
-    /// Marks the claims of other machines that this clone has seen as lapsed.
-    pub(super) fn let_lapse(&self) {
+    /// Marks all claims of other machines that this clone knows as lapsed.
+    pub(super) fn mark_as_lapsed(&self) {
         let path = self.team.path(&format!("{}/.git/planwatch/seen", self.name));
         let mut seen: Value = serde_json::from_str(&read(&path)).unwrap();
         for record in seen["records"].as_object_mut().unwrap().values_mut() {
@@ -252,7 +252,7 @@ impl Clone<'_> {
     }
 }
 
-/// A refusal with this code.
+/// Asserts that a command was refused with this code.
 #[track_caller]
 pub(super) fn refused(ran: &Ran, code: &str) {
     assert!(ran.code != 0 && ran.stderr.contains(&format!("error[{code}]")), "{ran:?}");

@@ -11,7 +11,7 @@ use super::team::{Clone, Team};
 use crate::http::client::Server;
 use crate::mcp::Client;
 
-/// The first event of a process that watches from now on. It lists the claims when it starts.
+/// The first event of a new watching process, which lists the claims when it starts.
 #[track_caller]
 fn first_event(clone: &Clone<'_>) -> Value {
     event_of(clone.command())
@@ -32,7 +32,7 @@ fn claims_elsewhere_are_reported_and_records_of_this_clone_renewed() {
     b.run("done p:3").ok();
     a.claim("p:1");
     let (records, files) = (team.oids(), [b.step(1), b.step(2), b.step(3)]);
-    b.let_renewals_be_due();
+    b.make_renewals_due();
     assert_eq!(first_event(&b), json!(["claimed_elsewhere", "p:1", null, "ann"]));
     // The event comes after the renewal. Only open work of this clone is renewed, and no file is written.
     let renewed = team.oids();
@@ -56,26 +56,26 @@ fn all_records_of_a_clone_are_renewed_by_one_push() {
     b.claim("p:3");
     a.claim("p:1");
     let before = team.oids();
-    b.let_renewals_be_due();
+    b.make_renewals_due();
     team.calls();
     assert_eq!(first_event(&b), json!(["claimed_elsewhere", "p:1", null, "ann"]));
     let calls = team.calls();
     assert_eq!(calls.len(), 2, "a fetch and a push: {calls:#?}");
-    // One lost lease must not hold up the others.
+    // One lost lease must not prevent the others.
     assert!(!calls[1].contains("--atomic"), "{calls:#?}");
     let after = team.oids();
     assert!(before["p/2"] != after["p/2"] && before["p/3"] != after["p/3"]);
 }
 
 #[test]
-fn a_record_that_was_deleted_is_made_again_by_the_watching_process() {
+fn a_deleted_record_is_created_again_by_the_watching_process() {
     let team = Team::new();
     let (a, b) = (team.clone_of("a"), team.clone_of("b"));
     b.claim("p:2");
     a.git("push -q origin :refs/planwatch/claims/plans/p/2");
     assert!(team.records().is_empty());
     a.claim("p:1");
-    b.let_renewals_be_due();
+    b.make_renewals_due();
     assert_eq!(first_event(&b), json!(["claimed_elsewhere", "p:1", null, "ann"]));
     assert_eq!(team.records(), ["p/1 claimed ann", "p/2 claimed bob"]);
 }
@@ -89,7 +89,7 @@ fn a_claim_is_renewed_only_while_its_owner_may_be_at_work() {
     b.claim("p:3");
     a.claim("p:1");
     let at = |now: &str| {
-        b.let_renewals_be_due();
+        b.make_renewals_due();
         let before = team.oids();
         let mut command = b.command();
         command.env("PLANWATCH_NOW", now);
@@ -99,7 +99,7 @@ fn a_claim_is_renewed_only_while_its_owner_may_be_at_work() {
         let after = team.oids();
         ["p/2", "p/3"].map(|it| before[it] != after[it])
     };
-    // The leases of half an hour are over, as far as they count on this machine.
+    // The local leases, of half an hour, have ended. The watching process renews the records for four hours.
     assert_eq!(at("2026-11-21T15:59:00Z"), [true, true]);
     worker.kill().and_then(|()| worker.wait()).expect("it ends");
     assert_eq!(at("2026-11-21T15:59:00Z"), [false, true]);
@@ -109,19 +109,19 @@ fn a_claim_is_renewed_only_while_its_owner_may_be_at_work() {
 }
 
 #[test]
-fn the_server_of_an_agent_renews_while_it_lives() {
+fn the_server_of_an_agent_renews_claims_while_it_runs() {
     let team = Team::new();
     let a = team.clone_of("a");
     let mut agent = Client::of_command(a.command(), &["mcp"], &json!({}));
     let mut call = |tool: &str, arguments: &Value| {
         agent.call(tool, arguments, &json!({}));
-        assert_ne!(agent.hear()["result"]["isError"], true, "{tool}");
+        assert_ne!(agent.receive()["result"]["isError"], true, "{tool}");
     };
     call("claim_next_step", &json!({}));
     let before = team.oids();
     call("get_plan", &json!({"plan": "p"}));
     assert_eq!(team.oids(), before, "it was confirmed a moment ago");
-    a.let_renewals_be_due();
+    a.make_renewals_due();
     call("get_plan", &json!({"plan": "p"}));
     let end = Instant::now() + Duration::from_secs(60);
     while team.oids() == before {
@@ -140,14 +140,14 @@ fn the_watching_process_settles_nothing() {
     assert_eq!(b.run(&format!("done p:2 --claim {claim}")).code, 0);
     team.heal();
     a.claim("p:1");
-    b.let_renewals_be_due();
+    b.make_renewals_due();
     assert_eq!(first_event(&b), json!(["claimed_elsewhere", "p:1", null, "ann"]));
     assert_eq!(team.records(), ["p/1 claimed ann", "p/2 claimed bob"]);
     assert!(b.run("list p").stderr.contains("not confirmed"), "{:?}", b.run("list p"));
 }
 
 #[test]
-fn what_its_owner_does_renews_a_record_that_is_due() {
+fn a_command_of_the_owner_renews_a_record_that_is_due() {
     let team = Team::new();
     let a = team.clone_of("a");
     let (_, claim) = a.claim("p:1");
@@ -156,7 +156,7 @@ fn what_its_owner_does_renews_a_record_that_is_due() {
         let before = team.oids();
         a.run(line).ok_code();
         assert_eq!(team.oids(), before, "{line}: it was confirmed a moment ago");
-        a.let_renewals_be_due();
+        a.make_renewals_due();
         a.run(line).ok_code();
         assert_ne!(team.oids(), before, "{line}");
     }

@@ -39,10 +39,10 @@ const COMPOSED: &[(&str, &str)] = &[
 /// The number of files in the largest import cycle of each directory. It may only fall: a smaller cycle is an error, too.
 ///
 /// Paths with `crate::` and `super::` count; `mod` lines do not. The limit of a directory without an entry is 5.
-const CIRCLES: &[(&str, usize)] = &[("src/serve/daemon", 0)];
+const CYCLES: &[(&str, usize)] = &[("src/serve/daemon", 0)];
 
 /// The largest cycle that needs no entry.
-const CIRCLE_LIMIT: usize = 5;
+const CYCLE_LIMIT: usize = 5;
 
 /// The path of a file's module: `src/a/b.rs` and `src/a/b/mod.rs` are both `a::b`.
 fn module(name: &str) -> Name {
@@ -133,9 +133,9 @@ fn begins(name: &[String], with: &[&str]) -> bool {
     name.len() >= with.len() && name.iter().zip(with).all(|(a, b)| a == b)
 }
 
-/// Forbidden paths between the parts of `serve`.
-fn through_walls(name: &str, source: &str) -> Vec<String> {
-    let walls: [(&[&str], &[&str]); 3] = [
+/// The paths in a part of `serve` that lead to a part that it must not use.
+fn forbidden_in_serve(name: &str, source: &str) -> Vec<String> {
+    let forbidden: [(&[&str], &[&str]); 3] = [
         (&["serve", "ipc"], &["serve", "daemon"]),
         (&["serve", "mcp"], &["serve", "http"]),
         (&["serve", "http"], &["serve", "web"]),
@@ -143,8 +143,8 @@ fn through_walls(name: &str, source: &str) -> Vec<String> {
     let own = module(name);
     let (code, tests) = named(name, source);
     let all: Vec<_> = code.into_iter().chain(tests).collect();
-    let walls = walls.iter().filter(|(part, _)| begins(&own, part));
-    let broken = walls.flat_map(|(_, never)| all.iter().filter(|it| begins(it, never)));
+    let forbidden = forbidden.iter().filter(|(part, _)| begins(&own, part));
+    let broken = forbidden.flat_map(|(_, never)| all.iter().filter(|it| begins(it, never)));
     broken.map(|it| format!("{name} names {}", it.join("::"))).collect()
 }
 
@@ -180,14 +180,15 @@ fn assert_none(broken: &[String]) {
 }
 
 #[test]
-fn imports_go_down() {
+fn imports_only_go_down() {
     let broken: Vec<_> = sources().iter().flat_map(|(name, source)| upward(name, source)).collect();
     assert_none(&broken);
 }
 
 #[test]
 fn parts_of_serve_do_not_import_forbidden_parts() {
-    let broken: Vec<_> = sources().iter().flat_map(|(name, source)| through_walls(name, source)).collect();
+    let broken: Vec<_> =
+        sources().iter().flat_map(|(name, source)| forbidden_in_serve(name, source)).collect();
     assert_none(&broken);
 }
 
@@ -244,36 +245,36 @@ fn reached<'a>(graph: &'a Graph, from: &'a str) -> BTreeSet<&'a str> {
 }
 
 /// The import cycles: sets of files that all import each other, directly or indirectly.
-fn circles(graph: &Graph) -> BTreeSet<Vec<&str>> {
+fn cycles(graph: &Graph) -> BTreeSet<Vec<&str>> {
     let all: BTreeMap<_, _> = graph.keys().map(|it| (it.as_str(), reached(graph, it))).collect();
-    let circle = |file: &str| -> Vec<&str> {
+    let cycle = |file: &str| -> Vec<&str> {
         all[file].iter().copied().filter(|it| all.get(it).is_some_and(|back| back.contains(file))).collect()
     };
-    graph.keys().map(|it| circle(it)).filter(|it| it.len() > 1).collect()
+    graph.keys().map(|it| cycle(it)).filter(|it| it.len() > 1).collect()
 }
 
 /// The directory that contains all files of a cycle.
-fn folder(circle: &[&str]) -> String {
+fn folder(cycle: &[&str]) -> String {
     let common = |a: &Path, b: &str| {
         let both = a.components().zip(Path::new(b).components()).take_while(|(a, b)| a == b);
         both.map(|it| it.0).collect::<std::path::PathBuf>()
     };
-    let first = Path::new(circle[0]).parent().unwrap_or(Path::new("")).to_path_buf();
-    circle.iter().fold(first, |it, file| common(&it, file)).display().to_string()
+    let first = Path::new(cycle[0]).parent().unwrap_or(Path::new("")).to_path_buf();
+    cycle.iter().fold(first, |it, file| common(&it, file)).display().to_string()
 }
 
 /// The cycles that are larger than their limit, and the limits that are too high.
-fn grown(circles: &BTreeSet<Vec<&str>>, limits: &[(&str, usize)]) -> Vec<String> {
+fn grown(cycles: &BTreeSet<Vec<&str>>, limits: &[(&str, usize)]) -> Vec<String> {
     let mut largest: BTreeMap<String, &Vec<&str>> = BTreeMap::new();
-    for circle in circles {
-        let entry = largest.entry(folder(circle)).or_insert(circle);
-        if circle.len() > entry.len() {
-            *entry = circle;
+    for cycle in cycles {
+        let entry = largest.entry(folder(cycle)).or_insert(cycle);
+        if cycle.len() > entry.len() {
+            *entry = cycle;
         }
     }
-    let limit = |of: &str| limits.iter().find(|it| it.0 == of).map_or(CIRCLE_LIMIT, |it| it.1);
+    let limit = |of: &str| limits.iter().find(|it| it.0 == of).map_or(CYCLE_LIMIT, |it| it.1);
     let len = |of: &str| largest.get(of).map_or(0, |it| it.len());
-    let new = largest.iter().filter(|(of, circle)| circle.len() > limit(of));
+    let new = largest.iter().filter(|(of, cycle)| cycle.len() > limit(of));
     let new = new.map(|(of, it)| format!("{} files of {of} import each other: {}", it.len(), it.join(" ")));
     let old = limits.iter().filter(|(of, limit)| len(of) < *limit);
     new.chain(old.map(|(of, limit)| format!("the cycle of {of} has {} files, not {limit}", len(of))))
@@ -284,7 +285,7 @@ fn grown(circles: &BTreeSet<Vec<&str>>, limits: &[(&str, usize)]) -> Vec<String>
 fn import_cycles_do_not_grow() {
     assert!(root().join("src/lib.rs").is_file());
     let graph = graph(&sources());
-    assert_none(&grown(&circles(&graph), CIRCLES));
+    assert_none(&grown(&cycles(&graph), CYCLES));
 }
 
 // Each rule fails on a violation.
@@ -324,14 +325,15 @@ fn an_upward_import_is_found() {
 
 #[test]
 fn a_forbidden_import_within_serve_is_found() {
-    let found = through_walls("src/serve/ipc/client.rs", "use crate::serve::{ipc::{a, b}, daemon::feed};");
+    let found =
+        forbidden_in_serve("src/serve/ipc/client.rs", "use crate::serve::{ipc::{a, b}, daemon::feed};");
     assert_eq!(found, ["src/serve/ipc/client.rs names serve::daemon::feed"]);
-    let found = through_walls("src/serve/mcp/mod.rs", "/// As [`crate::serve::http::server`].");
+    let found = forbidden_in_serve("src/serve/mcp/mod.rs", "/// As [`crate::serve::http::server`].");
     assert_eq!(found, ["src/serve/mcp/mod.rs names serve::http::server"]);
-    let found = through_walls("src/serve/http/server.rs", "use crate::serve::web::layout;");
+    let found = forbidden_in_serve("src/serve/http/server.rs", "use crate::serve::web::layout;");
     assert_eq!(found, ["src/serve/http/server.rs names serve::web::layout"]);
-    assert_eq!(through_walls("src/serve/mcp/mod.rs", "use crate::serve::daemon::feed;"), [""; 0]);
-    assert_eq!(through_walls("src/serve/http/server.rs", "use crate::serve::daemon::feed;"), [""; 0]);
+    assert_eq!(forbidden_in_serve("src/serve/mcp/mod.rs", "use crate::serve::daemon::feed;"), [""; 0]);
+    assert_eq!(forbidden_in_serve("src/serve/http/server.rs", "use crate::serve::daemon::feed;"), [""; 0]);
 }
 
 #[test]
@@ -361,9 +363,9 @@ fn an_import_cycle_is_found() {
         source("store/d", "use super::a; // crate::store::e"),
         source("store/e", "use super::d;"),
     ]);
-    let found = circles(&graph);
-    let circle = vec!["src/store/a.rs", "src/store/b.rs", "src/store/c.rs"];
-    assert_eq!(found, [circle].into());
+    let found = cycles(&graph);
+    let cycle = vec!["src/store/a.rs", "src/store/b.rs", "src/store/c.rs"];
+    assert_eq!(found, [cycle].into());
     assert_eq!(
         grown(&found, &[("src/store", 2)]),
         ["3 files of src/store import each other: src/store/a.rs src/store/b.rs src/store/c.rs"]

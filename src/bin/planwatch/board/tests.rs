@@ -1,8 +1,5 @@
 //! What keys do to the model, and how screens look at three sizes. `PLANWATCH_BLESS=1` records the screens again.
-#![expect(
-    clippy::disallowed_methods,
-    reason = "tests write the screens that they record, where they are told to"
-)]
+#![expect(clippy::disallowed_methods, reason = "with `PLANWATCH_BLESS`, the tests write the screens")]
 
 use planwatch::api::context::{Context, Here, KeptSaves, Reading};
 use planwatch::api::daemon::Freshness;
@@ -96,7 +93,7 @@ fn press(model: &mut Model, key: char) -> Option<Effect> {
     keys::press(model, KeyEvent::new(code, KeyModifiers::NONE))
 }
 
-/// The effect of the last of these keys.
+/// Presses these keys. Returns the effect of the last one.
 fn type_in(model: &mut Model, keys: &str) -> Option<Effect> {
     keys.chars().map(|it| press(model, it)).last().flatten()
 }
@@ -167,7 +164,7 @@ fn the_selection_moves_through_columns_and_stays_when_something_changes() {
 }
 
 #[test]
-fn a_search_selects_what_it_finds_so_that_no_hidden_step_is_changed() {
+fn a_search_selects_a_step_that_it_finds_so_that_no_hidden_step_is_changed() {
     let mut model = opened();
     type_in(&mut model, "/reconcile tot\n");
     assert_eq!(model.step_id.as_deref(), Some("ledger-migration:5"));
@@ -224,7 +221,7 @@ fn a_line_is_edited_at_its_cursor() {
     }
     type_in(&mut model, "\u{1b}");
     keys::press(&mut model, KeyEvent::new(KeyCode::Char('d'), KeyModifiers::ALT));
-    assert_eq!((model.prompt.is_none(), model.message), (true, None), "a key with Alt is none");
+    assert_eq!((model.prompt.is_none(), model.message), (true, None), "a key with Alt has no effect");
 }
 
 #[test]
@@ -287,7 +284,7 @@ fn a_whole_plan_is_changed_only_after_a_question() {
 }
 
 #[test]
-fn what_keys_do_is_shown_for_the_part_that_has_the_focus() {
+fn the_keys_of_the_focused_part_are_shown() {
     let mut model = opened();
     assert!(screen(&mut model, (80, 24)).contains("d done"));
     type_in(&mut model, "hhh");
@@ -310,7 +307,7 @@ fn a_plan_that_is_closed_stays_selected_and_in_the_list_until_another_is_selecte
     let other = plans[0].id.clone();
     model.select_plan(Some(other));
     assert!(!ids(&model).contains(&"ledger-migration".to_owned()), "{:?}", ids(&model));
-    // If the selected plan is gone, the plan in its row is selected, and the plans have the focus.
+    // If the selected plan disappears, the plan in its row is selected, and the list of plans has the focus.
     let mut model = opened();
     assert_eq!((model.focus, ids(&model)[0].as_str()), (Focus::Steps, "ledger-migration"));
     reread(&mut model, plans, None);
@@ -328,7 +325,7 @@ fn keys_that_follow_one_that_opens_a_plan_wait_for_its_steps() {
     let plans = model.plans.clone();
     type_in(&mut model, "hhhj\n");
     reread(&mut model, plans, None);
-    assert!(!model.is_reading(), "one that cannot be read stops no keys");
+    assert!(!model.is_reading(), "a plan that cannot be read blocks no keys");
 }
 
 #[test]
@@ -338,7 +335,7 @@ fn a_move_that_cannot_be_made_asks_for_no_reason() {
     for (step, is_unverified, why, end) in [
         ("1", false, "is completed;", "r reopens it"),
         ("2.75", false, "is claimed by codex", "which is recorded"),
-        // Its run died, so the claim no longer counts.
+        // The run of this claim died, so the claim no longer counts.
         ("2.75", true, "is completed;", "r reopens it"),
     ] {
         let steps = model.plan.iter_mut().flat_map(|it| &mut it.steps);
@@ -379,7 +376,7 @@ fn plans_that_need_attention_come_first_and_have_their_sign() {
 }
 
 #[test]
-fn the_example_says_what_it_waits_for() {
+fn the_example_plans_have_their_attention_and_counts() {
     let model = opened();
     let of = |id: &str| model.plans.iter().find(|it| it.id == id).unwrap();
     assert_eq!(of("docs-onboarding").attention, Some(Reason::ToConfirm));

@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn help_on_a_verb_of_a_verb_is_what_its_option_prints() {
+    fn help_on_a_nested_verb_equals_its_help_option() {
         let whole = args::command();
         let mut count = 0;
         for above in whole.get_subcommands() {

@@ -348,7 +348,7 @@ mod tests {
             (&[2, 3][..], 20, &[2, 3][..]),
             (&[500, 2, 500, 0], 24, &[10, 2, 10, 0]),
             (&[500, 500], 9, &[4, 3]),
-            // If only one line is missing, it takes the place of the line that would say so.
+            // If only one line is left out, it is shown in place of the line that would say so.
             (&[5], 5, &[5]),
             (&[6], 5, &[4]),
             (&[500, 500, 500], 9, &[2, 2, 2]),

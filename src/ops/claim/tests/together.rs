@@ -38,16 +38,19 @@ fn ran(
     queue_cache: &mut QueueCache,
     since: Since<'_>,
 ) -> Vec<Option<ClaimedStep>> {
-    let handed = |it| match it {
-        ClaimReply::Claimed(handed) => Some(handed),
+    let claimed = |it| match it {
+        ClaimReply::Claimed(claimed) => Some(claimed),
         ClaimReply::Nothing => None,
-        ClaimReply::Unheard(_) => panic!("what is made can be told"),
+        ClaimReply::Unheard(_) => panic!("every client gets its reply"),
     };
-    claim_together(context, delegated_claims, queue_cache, since, &|_| true).into_iter().map(handed).collect()
+    claim_together(context, delegated_claims, queue_cache, since, &|_| true)
+        .into_iter()
+        .map(claimed)
+        .collect()
 }
 
-fn id_of(handed: &ClaimedStep) -> String {
-    handed.step["id"].as_str().unwrap().to_owned()
+fn id_of(claimed: &ClaimedStep) -> String {
+    claimed.step["id"].as_str().unwrap().to_owned()
 }
 
 fn paths() -> impl Iterator<Item = String> {
@@ -71,16 +74,16 @@ fn simultaneous_claims_get_different_steps_and_are_undone_separately() {
     let before = texts(&machine);
     let ann = context(&machine, "ann", 0);
     let delegated_claims: Vec<_> = (0..5).map(|_| delegated(&ann)).collect();
-    let handed = together(&ann, &delegated_claims);
+    let claimed = together(&ann, &delegated_claims);
     let mut ids = BTreeSet::new();
-    for (handed, delegated) in handed.iter().zip(&delegated_claims) {
-        let handed = handed.as_ref().unwrap();
-        assert_eq!(handed.claim.id, delegated.claim);
-        assert_eq!(handed.claim.until, Some(at(LEASE)));
-        let path = handed.step["path"].as_str().unwrap();
+    for (claimed, delegated) in claimed.iter().zip(&delegated_claims) {
+        let claimed = claimed.as_ref().unwrap();
+        assert_eq!(claimed.claim.id, delegated.claim);
+        assert_eq!(claimed.claim.until, Some(at(LEASE)));
+        let path = claimed.step["path"].as_str().unwrap();
         assert!(machine.text(&format!("/{path}")).unwrap().contains(&delegated.claim), "{path}");
-        assert!(handed.diff.contains(&delegated.claim) && handed.diff.matches("\n+++ ").count() == 1);
-        ids.insert(id_of(handed));
+        assert!(claimed.diff.contains(&delegated.claim) && claimed.diff.matches("\n+++ ").count() == 1);
+        ids.insert(id_of(claimed));
     }
     assert_eq!(ids.len(), 5);
     let plans = ann.plans;
@@ -131,13 +134,13 @@ impl DaemonClient for Claiming {
 
     fn claim(&self, delegated: &dyn Fn() -> Option<DelegatedClaim>) -> ClaimReply {
         let delegated = delegated().unwrap();
-        let mut handed = None;
+        let mut claimed = None;
         if self.begins {
             let context = Context { reading: Reading::Index, ..context(&self.machine, "daemon", 0) };
-            handed = together(&context, std::slice::from_ref(&delegated)).remove(0);
+            claimed = together(&context, std::slice::from_ref(&delegated)).remove(0);
         }
-        match handed {
-            Some(handed) if self.is_heard => ClaimReply::Claimed(handed),
+        match claimed {
+            Some(claimed) if self.is_heard => ClaimReply::Claimed(claimed),
             _ if self.is_heard => ClaimReply::Nothing,
             _ => ClaimReply::Unheard(delegated),
         }
@@ -173,7 +176,7 @@ fn a_delegated_claim_is_made_once_even_if_its_reply_is_lost() {
 fn a_request_that_cannot_be_delegated_is_made_directly() {
     let machine = plans();
     let alone = |request: ClaimRequest, reading| {
-        let daemon = |_: &dyn Fn() -> Option<DelegatedClaim>| panic!("nobody is asked");
+        let daemon = |_: &dyn Fn() -> Option<DelegatedClaim>| panic!("the daemon is asked");
         let freshness = Freshness::Attested(Box::new(Asking(daemon)));
         let ann = Context { reading, freshness, ..context(&machine, "ann", 0) };
         claim(&ann, &request).unwrap();
@@ -219,9 +222,9 @@ proptest! {
             let expected = candidates::look(&ann, None, &HashSet::new()).unwrap();
             let expected: BTreeSet<_> = expected.iter().take(*n).map(|it| it.step.id.to_string()).collect();
             let delegated_claims: Vec<_> = (0..*n).map(|_| delegated(&ann)).collect();
-            let handed = ran(&ann, &delegated_claims, &mut queue_cache, &since);
-            let handed: BTreeSet<_> = handed.iter().flatten().map(id_of).collect();
-            prop_assert_eq!(handed, expected, "{:?}", it);
+            let claimed = ran(&ann, &delegated_claims, &mut queue_cache, &since);
+            let claimed: BTreeSet<_> = claimed.iter().flatten().map(id_of).collect();
+            prop_assert_eq!(claimed, expected, "{:?}", it);
         }
     }
 }
@@ -237,8 +240,8 @@ fn a_queue_stays_cached_while_only_claims_change_its_plans() {
     assert_eq!(queue(), Some((6, false)));
     assert_eq!(queue(), Some((6, true)));
     // The daemon's own claims do not invalidate the queue.
-    let handed = ran(&ann, &[delegated(&ann), delegated(&ann)], &mut queue_cache, &since);
-    assert_eq!(handed.iter().flatten().count(), 2);
+    let claimed = ran(&ann, &[delegated(&ann), delegated(&ann)], &mut queue_cache, &since);
+    assert_eq!(claimed.iter().flatten().count(), 2);
     let environment = delegated(&ann).environment;
     let cached =
         queue_cache.queue(&ann, &environment, &since).map(|(queue, is_cached)| (queue.len(), is_cached));

@@ -187,7 +187,7 @@ fn hostile_texts_are_shown_and_do_nothing() {
 }
 
 #[test]
-fn the_check_finds_what_would_do_something() {
+fn the_check_finds_active_content() {
     for planted in [
         "<script>",
         "<p onclick=\"x\">",

@@ -146,7 +146,7 @@ fn unmapped(text: &str, expected: &[(u32, &str)]) {
 }
 
 #[test]
-fn what_says_something_and_has_no_place_is_listed() {
+fn statements_without_a_field_are_listed() {
     unmapped("## Task 1: A\n## Task 2: B (depends: step-9)\n", &[(2, "step-9")]);
     unmapped("---\na: b\n---\n## Task 1: A\nDepends on: Task 1, Docker\n", &[(5, "Task 1"), (5, "Docker")]);
     unmapped("## Task 1: A\nStatus: wobbly\n", &[(2, "Status: wobbly")]);

@@ -354,20 +354,20 @@ fn runtime_files_are_recreated() {
         std::fs::remove_dir_all(&own).unwrap();
         rig.write("a/step-1.md", "done");
         rig.let_through_seen(|rig| rig.daemon.runtime_files.restore_at.is_some());
-        let mend = |rig: &mut Rig<'_>| {
+        let restore = |rig: &mut Rig<'_>| {
             while rig.daemon.runtime_files.restore_at.is_some() {
                 rig.turn();
             }
         };
-        mend(rig);
+        restore(rig);
         rig.write("b/step-1.md", "wip");
         rig.let_through_seen(|rig| rig.daemon.publisher.pending.contains_key(&PlanId::new("b")));
-        assert!(!own.exists(), "the plans may be in deletion as well");
+        assert!(!own.exists(), "the plans directory may be in deletion, too");
         rig.settle();
         // Any command creates the directory.
         assert!(context(rig.home).unwrap().plans.runtime_dir().is_some());
         rig.let_through_seen(|rig| rig.daemon.runtime_files.restore_at.is_some());
-        mend(rig);
+        restore(rig);
         assert!(own.join("daemon.sock").exists());
         let (answer, _done) = rig.ask();
         rig.let_through_all();
@@ -555,7 +555,7 @@ fn a_feed_reports_a_change_before_and_after_it_settles() {
 }
 
 #[test]
-fn the_observer_hears_of_a_text_that_changes_which_is_no_event() {
+fn the_observer_is_notified_of_a_changed_text_without_an_event() {
     let heard = with_rig(|rig| {
         let file = rig.home.join("plans/a/step-1.md");
         std::fs::write(file, "---\nstatus: pending\n---\n# Step\n\nMore text.\n").unwrap();

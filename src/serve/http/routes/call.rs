@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn a_query_is_what_its_parameters_say() {
+    fn a_query_is_read_by_the_types_of_its_parameters() {
         check(&[], Ok("{}"));
         check(&[("tag", "a,b"), ("all", "true")], Ok(r#"{"tag":"a,b","all":true}"#));
         check(&[("status", "a,b"), ("status", "c")], Ok(r#"{"status":["a","b","c"]}"#));

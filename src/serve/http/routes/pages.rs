@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_cursor_is_refused() {
+    fn an_invalid_cursor_is_refused() {
         for cursor in ["", "1", "-61", "x-61", "1-6", "1-6g", "1-é", "1234567890-", "1-61-"] {
             assert!(read(cursor).is_err(), "{cursor}");
         }

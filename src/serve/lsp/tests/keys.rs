@@ -1,4 +1,4 @@
-//! What is kept of a plan between two keystrokes.
+//! The parts of a plan that are cached between two keystrokes.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -61,7 +61,7 @@ fn a_key_reads_only_the_files_that_differ() {
 proptest! {
     /// After any keystrokes, saves by others and closed texts, the plans are as if all texts and files were read anew.
     #[test]
-    fn what_is_kept_between_keys_is_what_would_be_read(
+    fn plans_cached_between_keys_equal_plans_read_anew(
         edits in prop::collection::vec((0..7_usize, 0..9_usize, 0..4_u8), 1..12),
     ) {
         let paths = ["p/plan.md", "p/step-1.md", "p/step-2.md", "p/step-02.md", "p/step-3.md", "q/step-1.md", "p/step-9"]

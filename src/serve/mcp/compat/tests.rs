@@ -34,8 +34,8 @@ fn run(machine: &Arc<Machine>, name: &str, arguments: &Value) -> Came {
         Ok((None, done)) => Came::Done(done),
         Ok((Some(message), done)) => Came::Asked(message, done),
         Err(refusal) => {
-            let told = serde_json::to_value(refusal.into_result()).unwrap();
-            let text: Value = serde_json::from_str(told["content"][0]["text"].as_str().unwrap()).unwrap();
+            let refused = serde_json::to_value(refusal.into_result()).unwrap();
+            let text: Value = serde_json::from_str(refused["content"][0]["text"].as_str().unwrap()).unwrap();
             let of = |key: &str| text["error"][key].as_str().unwrap_or_default().to_owned();
             Came::Refused(format!("{}: {}; {}", of("code"), of("message"), of("hint")))
         }
@@ -89,7 +89,7 @@ fn empty() -> Arc<Machine> {
 }
 
 /// Stores a plan and its steps with `save_plan` and `add_step`, as a script does.
-fn hand_in(it: &Arc<Machine>) {
+fn save_plan_and_steps(it: &Arc<Machine>) {
     let body = "# Feature: User Authentication\n\n## Overview\nAdd JWT-based authentication\n";
     let saved = check(
         it,
@@ -141,7 +141,7 @@ fn hand_in(it: &Arc<Machine>) {
 #[test]
 fn a_plan_is_saved_and_worked_on_step_by_step() {
     let it = &empty();
-    hand_in(it);
+    save_plan_and_steps(it);
     let id = "feature-auth";
     check(
         it,
@@ -193,7 +193,7 @@ fn a_plan_is_saved_and_worked_on_step_by_step() {
     check(it, "search_plans", json!({"query": "JWT"}), json!({"hits": [{"kind": "plan", "id": id}]}));
 }
 
-/// A plan of errands, whose steps are tried several times.
+/// A plan without code, whose steps are tried several times.
 #[test]
 fn attempts_are_logged_and_kept() {
     let it = &empty();
@@ -559,19 +559,19 @@ fn the_set_has_the_names_that_prompts_use_and_each_can_be_called() {
 
 #[test]
 fn the_list_of_tools_is_short() {
-    let told: Vec<_> =
+    let listed: Vec<_> =
         tools(Toolset::Compat, false).iter().map(|it| serde_json::to_value(it.listed()).unwrap()).collect();
-    let list = json!(told).to_string();
+    let list = json!(listed).to_string();
     assert!(list.len() <= 20_000, "the list has {} bytes", list.len());
     assert!(super::INSTRUCTIONS.len() <= 2_048);
-    for tool in &told {
+    for tool in &listed {
         assert_eq!(tool["annotations"].as_object().unwrap().len(), 4, "{tool}");
         assert!(
             !tool["title"].as_str().unwrap().is_empty() && !tool["outputSchema"]["required"].is_null(),
             "{tool}"
         );
     }
-    let memory = told.iter().find(|it| it["name"] == "memory_plan").unwrap();
+    let memory = listed.iter().find(|it| it["name"] == "memory_plan").unwrap();
     let hints = &memory["annotations"];
     assert_eq!((&hints["destructiveHint"], &hints["readOnlyHint"]), (&json!(true), &json!(false)));
     assert!(tools(Toolset::Compat, true).iter().all(|it| it.name != "memory_plan"));

@@ -68,8 +68,8 @@ fn steps_of_another_type_are_refused_in_a_sentence() {
     }
     let said = refusal(&machine, "create_plan", &json!({"title": "Bad", "goals": [{"a": 1}]}));
     assert_eq!(said, "usage: `goals[0]` has to be a text; it was given as {\"a\":1}");
-    let circle = json!([{"title": "A", "depends": [2]}, {"title": "B", "depends": [1]}]);
-    let said = refusal(&machine, "create_plan", &json!({"title": "Bad", "steps": circle}));
+    let cycle = json!([{"title": "A", "depends": [2]}, {"title": "B", "depends": [1]}]);
+    let said = refusal(&machine, "create_plan", &json!({"title": "Bad", "steps": cycle}));
     assert!(said.starts_with("dependency-cycle: refused: "), "{said}");
     assert!(machine.text("/plans/bad/plan.md").is_none());
 }

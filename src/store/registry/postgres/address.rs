@@ -187,7 +187,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_leaves_this_machine_is_encrypted_and_checked() {
+    fn connections_to_other_machines_are_encrypted_and_checked() {
         let refused = Err(());
         let cases = [
             ("postgres://localhost/p", Ok(false)),

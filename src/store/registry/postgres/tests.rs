@@ -142,7 +142,7 @@ fn create(registry: &Postgres, step: &str, text: &str) -> Change {
 }
 
 #[test]
-fn it_passes_the_table() {
+fn postgresql_passes_the_table_of_registry_rules() {
     let server = Server::start();
     let (one, other) = (server.client("one"), server.client("other"));
     let error = one.list().unwrap_err();

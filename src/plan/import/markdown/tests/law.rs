@@ -1,5 +1,5 @@
-//! The law of a mapping: what a document says about status and dependencies is in the result, or in the list of what
-//! was not mapped; and nothing that is only code is in the result.
+//! The law of a mapping: every statement of a document about status and dependencies is in the result, or in the list of
+//! what was not mapped. Text that is only code is not in the result.
 
 use std::collections::BTreeSet;
 
