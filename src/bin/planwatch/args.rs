@@ -108,7 +108,7 @@ macro_rules! verbs {
 verbs! {
     /// Show what needs attention, is in progress, and is ready
     Status(look::Status) = "status" | "briefing";
-    /// Show the plans on a board in the terminal, live
+    /// Show a live board of the plans in the terminal
     Board(look::Board) = "board";
     /// List the plans, or the steps of one
     List(look::List) = "list" | "ls";
@@ -117,7 +117,7 @@ verbs! {
     Steps(look::Steps) = "steps";
     /// List the steps that have not changed for a while
     Stale(look::Stale) = "stale";
-    /// Count closed steps, attempts and outcomes, and how long they took
+    /// Show statistics: closed steps, attempts, outcomes and durations
     Stats(look::Stats) = "stats";
     /// Show a plan or a step with its text
     Show(look::Show) = "show";
@@ -125,7 +125,7 @@ verbs! {
     Next(look::Next) = "next";
     /// Search plans, steps, decisions and insights
     Search(look::Search) = "search" | "recall";
-    /// Show what happened to plans and steps, from the commits
+    /// Show the history of plans and steps, from git commits
     Log(look::Log) = "log";
     /// Show how plans differ between commits and the working tree
     Diff(look::Diff) = "diff";

@@ -12,11 +12,12 @@ use crate::args::work::DryRun;
   planwatch init --editor neovim
   planwatch init --undo
 
-Without an agent it creates the plans directory. With --agent it installs the skills /ps-plan, /ps-plans and /ps-execute, \
-and adds five marked lines to CLAUDE.md, AGENTS.md or GEMINI.md, and planwatch's tools to the agent's configuration of this \
-project. With --editor it adds planwatch's settings to the editor's files in this project.
+Without --agent and --editor, `init` creates the plans directory. With --agent, it installs the skills /ps-plan, /ps-plans and \
+/ps-execute, and adds five lines (instructions between two markers) to CLAUDE.md, AGENTS.md or GEMINI.md, and \
+planwatch's MCP server to the agent's configuration of this project. With --editor, it adds planwatch's settings to the \
+editor's files in this project.
 
-Every other byte of your files stays as it is. It does not remove text that you changed.")]
+Nothing else in your files changes. --undo does not remove text that you changed.")]
 pub(crate) struct Init {
     /// Agent to set up (can be repeated)
     #[arg(long, value_name = "AGENT")]
@@ -54,9 +55,9 @@ pub(crate) enum NamedEditor {
   planwatch hook session-start
   planwatch hook stop
 
-It prints nothing if there are no plans, or in a step's own process.")]
+It prints nothing if there are no plans, or in a process that works on a step.")]
 pub(crate) struct Hook {
-    /// Event in the agent
+    /// Event of the agent
     #[arg(value_name = "WHEN")]
     pub(crate) when: When,
 }

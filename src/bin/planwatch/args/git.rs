@@ -41,7 +41,7 @@ pub(crate) enum GitVerb {
   planwatch git commit auth -m 'Close the schema step'
   planwatch git commit auth:2 --dry-run
 
-Files that you have edited since, and what you have staged, stay as they are.")]
+Files that you have edited since then, and what you have staged, are not changed.")]
 pub(crate) struct GitCommit {
     /// Plans and steps (default: all)
     #[arg(value_name = "PLAN|STEP")]
@@ -78,7 +78,7 @@ pub(crate) struct GitSetup {
   planwatch git resolve --restore auth:2
 
 Files without a conflict left are staged. Files that you have edited since the merge stay as they are. \
-Exit code 1 means that a file is still unresolved; with --check, exit code 6 means that entries were lost.")]
+Exit code 1 means that a file is still unresolved; with --check, exit code 6 means that entries were lost or that a status differs.")]
 pub(crate) struct GitResolve {
     /// Files in conflict (default: all plan files in conflict)
     #[arg(value_name = "PATH", value_hint = ValueHint::FilePath)]
@@ -101,7 +101,7 @@ pub(crate) struct GitResolve {
 #[command(after_help = "Examples:
   planwatch git merge-driver %O %A %B %L %P
 
-`planwatch git setup` makes git run this. The result replaces OURS. Exit code 1 means that it has conflict markers.")]
+`planwatch git setup` makes git run this. The result replaces OURS. Exit code 1 means that the result has conflict markers.")]
 pub(crate) struct GitMergeDriver {
     /// The common ancestor; empty if both sides added the file
     #[arg(value_name = "BASE")]

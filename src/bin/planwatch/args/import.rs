@@ -22,9 +22,9 @@ pub(crate) struct Template {
     pub(crate) what: What,
     /// Template or prompt
     pub(crate) name: Option<String>,
-    /// Title of the plan, for render; for the prompt `step`, a step
+    /// For render: title of the plan, or for the prompt `step`, a step
     pub(crate) title: Option<String>,
-    /// Description of the plan, for render
+    /// For render: description of the plan
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     pub(crate) description: Option<String>,
 }
@@ -42,7 +42,7 @@ pub(crate) enum What {
   planwatch import docs/plans
   planwatch import . --as backlog          (a store of Backlog.md or beads)
 
-The source is only read. Parts that cannot be imported are listed.")]
+The source is not changed. Parts that cannot be imported are listed.")]
 pub(crate) struct Import {
     /// Markdown file, directory of plans, or store of Backlog.md or beads
     #[arg(value_name = "PATH", value_hint = ValueHint::AnyPath)]
@@ -59,7 +59,7 @@ pub(crate) struct Import {
     /// Priority: low, medium, high or critical
     #[arg(long)]
     pub(crate) priority: Option<String>,
-    /// Import again what was imported before
+    /// Import the source even if it was imported before
     #[arg(long)]
     pub(crate) again: bool,
     #[command(flatten)]
@@ -74,7 +74,7 @@ pub(crate) struct Import {
   planwatch export auth --format html --output auth.html
   planwatch export --all --format html --output site")]
 pub(crate) struct Export {
-    /// Plan
+    /// Plan to export
     #[arg(required_unless_present = "all")]
     pub(crate) plan: Option<String>,
     /// Export all plans that are not archived, as a directory of HTML pages
@@ -83,7 +83,7 @@ pub(crate) struct Export {
     /// Form of the document
     #[arg(long, default_value = "markdown")]
     pub(crate) format: Format,
-    /// Write to FILE, which must not exist, or to a file in a directory
+    /// Write to FILE, which must not exist; if FILE is a directory, to a file in it
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::AnyPath)]
     pub(crate) output: Option<PathBuf>,
     /// Overwrite files that exist

@@ -119,7 +119,7 @@ pub(crate) struct ScriptAdd {
     /// Shell command, on one line
     #[arg(allow_hyphen_values = true)]
     pub(crate) command: String,
-    /// Directory of the repository to run it in (default: its root)
+    /// Directory to run the command in (default: the root of the repository)
     #[arg(long = "directory", value_name = "DIR")]
     pub(crate) runs_in: Option<String>,
     /// Plan that it belongs to
@@ -154,7 +154,7 @@ pub(crate) struct ScriptRun {
     /// Script
     #[arg(value_name = "SCRIPT")]
     pub(crate) id: String,
-    /// Run it once without asking, if this is the hash of what would run
+    /// Run the script once without asking if this is the hash of what would run
     #[arg(long, value_name = "HASH")]
     pub(crate) trust_hash: Option<String>,
 }
@@ -181,7 +181,7 @@ pub(crate) struct Trust {
     /// Scripts, steps or plans whose commands to trust (default: list everything that needs trust)
     #[arg(value_name = "NAME")]
     pub(crate) scripts: Vec<String>,
-    /// Do not ask, if this is the hash of what would run
+    /// Trust without asking if this is the hash of what would run
     #[arg(long, value_name = "HASH", conflicts_with_all = ["list", "revoke"])]
     pub(crate) trust_hash: Option<String>,
     /// List what is trusted on this machine

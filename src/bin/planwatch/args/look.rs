@@ -10,7 +10,7 @@ use planwatch::ops::show::GraphForm;
   planwatch status --all
   planwatch status --markdown > briefing.md")]
 pub(crate) struct Status {
-    /// Steps unchanged for N days are stale; steps closed within N days are listed (default: 7)
+    /// Steps unchanged for N days are stale; steps closed within N days are listed (default: `stale_days` of the configuration, else 7)
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub(crate) days: Option<u32>,
     /// Show all lines of each section
@@ -95,7 +95,7 @@ pub(crate) struct Steps {
 pub(crate) struct Stale {
     /// Plan whose steps to list (default: all)
     pub(crate) plan: Option<String>,
-    /// List steps without a change for N days, or for a duration such as 36h or 2w (default: 7)
+    /// List steps without a change for N days, or for a duration such as 36h or 2w (default: `stale_days` of the configuration, else 7)
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub(crate) days: Option<String>,
 }
@@ -155,7 +155,7 @@ impl Graph {
   planwatch next auth
   planwatch start $(planwatch next --json auth | jq -r .step.id)
 
-Exit code 7 means that nothing is ready; a complete plan is a success.")]
+Exit code 7 means that nothing is ready. If the plan is complete, the exit code is 0.")]
 pub(crate) struct Next {
     /// Plan (default: PLANWATCH_PLAN, else all active plans)
     pub(crate) plan: Option<String>,
@@ -188,7 +188,7 @@ pub(crate) struct Search {
   planwatch check --fix --dry-run
   planwatch check --git
 
-Exit code 6 means that there are errors; warnings alone are a success.")]
+Exit code 6 means that there are errors. If there are only warnings, the exit code is 0.")]
 pub(crate) struct Check {
     /// Fix what can be fixed without losing data
     #[arg(long)]
@@ -214,13 +214,13 @@ pub(crate) struct Log {
     /// Plan or step (default: all), and a range of commits such as main..feature
     #[arg(value_name = "PLAN|STEP|RANGE", num_args = 0..=2)]
     pub(crate) of: Vec<String>,
-    /// Show only what happened since a time, for example 2026-11-21 or 7d
+    /// Show only changes since a time, for example 2026-11-21 or 7d
     #[arg(long, value_name = "TIME")]
     pub(crate) since: Option<String>,
-    /// Show only what happened until a time
+    /// Show only changes until a time
     #[arg(long, value_name = "TIME")]
     pub(crate) until: Option<String>,
-    /// Show only what this person or agent did, or committed
+    /// Show only changes that this person or agent made or committed
     #[arg(long, value_name = "NAME")]
     pub(crate) by: Option<String>,
     /// Show only these changes, for example status,attempt
@@ -229,7 +229,7 @@ pub(crate) struct Log {
     /// Show at most N changes
     #[arg(long, value_name = "N")]
     pub(crate) limit: Option<usize>,
-    /// Revision, or range of commits, where the word alone would mean a plan
+    /// Revision, or range of commits; always means a revision, even if a plan has that name
     #[arg(long, value_name = "REV")]
     pub(crate) rev: Option<String>,
     /// Show for each step of a plan when it waited, was worked on, and was closed
@@ -245,7 +245,7 @@ pub(crate) struct Log {
   planwatch diff --staged
   planwatch diff main...feature --markdown")]
 pub(crate) struct Diff {
-    /// Plan (default: all), and a revision or two: REV, REV..REV or REV...REV (default: HEAD)
+    /// Plan (default: all), and one or two revisions: REV, REV..REV or REV...REV (default: HEAD)
     #[arg(value_name = "PLAN|REV", num_args = 0..=2)]
     pub(crate) of: Vec<String>,
     /// Compare with what is staged, not with the working tree
@@ -254,7 +254,7 @@ pub(crate) struct Diff {
     /// Also print the text that differs
     #[arg(short, long)]
     pub(crate) patch: bool,
-    /// Revision, where the word alone would mean a plan
+    /// Revision; always means a revision, even if a plan has that name
     #[arg(long, value_name = "REV")]
     pub(crate) rev: Option<String>,
     /// Print Markdown

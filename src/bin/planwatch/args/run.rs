@@ -12,9 +12,9 @@ use clap::Args;
 
 Agents: claude, codex, gemini, aider, shell (with --command), and those of your own configuration.
 
-The step's file decides, not the output or the exit code of the process.
+The status in the step's file is the result of an attempt, not the output or the exit code of the process.
 
-Exit codes: 0 complete, 1 halted, 5 a person has to confirm or to trust, 7 nothing is ready, 130 stopped.")]
+Exit codes: 0 complete, 1 halted, 5 a person has to confirm a step or trust a command, 7 nothing is ready, 130 stopped.")]
 pub(crate) struct Run {
     /// Plan, or program
     pub(crate) plan: String,
@@ -51,7 +51,7 @@ pub(crate) struct Run {
     /// Run commands once without asking, if this is the hash of what would run (can be repeated)
     #[arg(long, value_name = "HASH")]
     pub(crate) trust_hash: Vec<String>,
-    /// Work on each step in a git worktree of its own; verified work is merged, and the branch moved forward at the end
+    /// Work on each step in a git worktree of its own; verified work is merged, and your branch is updated at the end
     #[arg(long)]
     pub(crate) worktrees: bool,
     /// Keep the worktrees and branches of steps whose work is merged

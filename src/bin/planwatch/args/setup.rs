@@ -27,7 +27,7 @@ pub(crate) struct Watch {
     /// Allow HTTP requests without a token from every process on this machine
     #[arg(long, requires = "http")]
     pub(crate) no_token: bool,
-    /// Replace the token of these plans; requests with the old one are refused
+    /// Replace the token of these plans; requests with the old token are refused
     #[arg(long, requires = "http", conflicts_with = "no_token")]
     pub(crate) new_token: bool,
     /// Run as the process that `--detach` starts
@@ -41,10 +41,10 @@ pub(crate) struct Watch {
   planwatch browser feature-auth
   planwatch browser --print
 
-The daemon serves the pages; if none runs, one is started on 127.0.0.1. `planwatch watch --stop` ends it. \
+The daemon serves the pages; if none runs, `browser` starts one on 127.0.0.1. `planwatch watch --stop` stops it. \
 The address contains a one-time sign-in code that expires after a minute. Changes in the browser are recorded under your name.")]
 pub(crate) struct Browser {
-    /// The plan or step to show first
+    /// Plan or step to show first
     #[arg(value_name = "PLAN")]
     pub(crate) plan: Option<String>,
     /// Print the address and open no browser
@@ -60,7 +60,7 @@ pub(crate) struct Browser {
   planwatch token
   curl -H \"Authorization: Bearer $(planwatch token)\" http://localhost:4001/api/plans
 
-The first `watch --http` makes the token. It stays the same until `watch --http --new-token` replaces it.")]
+The first `watch --http` creates the token. It stays the same until `watch --http --new-token` replaces it.")]
 pub(crate) struct Token {}
 
 #[derive(Debug, Args)]
@@ -69,7 +69,7 @@ pub(crate) struct Token {}
   codex mcp add planwatch -- planwatch mcp
   planwatch mcp --tools executor
 
-An agent starts it and communicates over standard input and output. It ends at the end of its input.")]
+An agent starts this server and communicates with it over standard input and output. The server ends when its input ends.")]
 pub(crate) struct Mcp {
     /// Tool set: `all`, `executor` (only tools to work on one step) or `compat` (under the names of other
     /// planning tools)
@@ -92,7 +92,8 @@ pub(crate) enum Tools {
   planwatch lsp
   planwatch --plans docs/plans lsp
 
-An editor starts it and communicates over standard input and output. docs/editors.md has the settings of editors.")]
+An editor starts this server and communicates with it over standard input and output. docs/editors.md lists the settings \
+for each editor.")]
 pub(crate) struct Lsp {
     /// Accepted, because some editors add it; there is no other way to communicate
     #[arg(long, hide = true)]
@@ -123,7 +124,7 @@ pub(crate) struct Doctor {
   planwatch sql \"select id, title from steps where status = 'failed'\"
   planwatch sql \"select plan, count(*) from steps where status = 'pending' group by plan\"")]
 pub(crate) struct Sql {
-    /// Query
+    /// SQL query
     #[arg(value_name = "QUERY")]
     pub(crate) query: String,
 }

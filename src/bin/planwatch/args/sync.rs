@@ -14,7 +14,8 @@ use crate::args::work::DryRun;
   planwatch sync
   planwatch sync status
 
-Without a verb: settles and renews the claims of this clone, and fetches those of others. Nothing but claims is pushed."
+Without a verb, `sync` sends unsent changes of claims, renews the claims of this clone, and fetches those of others. It \
+pushes nothing but claims."
 )]
 pub(crate) struct Sync {
     #[command(subcommand)]
@@ -41,7 +42,7 @@ pub(crate) struct SyncInit {
     /// Remote of this clone (default: origin, or the only one)
     #[arg(long, value_name = "NAME")]
     pub(crate) remote: Option<String>,
-    /// Branch on which finished work arrives (default: the remote's default branch)
+    /// Branch into which finished work is merged (default: the remote's default branch)
     #[arg(long, value_name = "BRANCH")]
     pub(crate) branch: Option<String>,
     /// PostgreSQL database for the claims, instead of the remote: postgres://USER@HOST/NAME, without a password

@@ -28,7 +28,7 @@ pub(crate) struct Key {
 /// The name to record.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct By {
-    /// Name to record (default: PLANWATCH_BY, else git's user.name)
+    /// Name to record (default: PLANWATCH_BY, planwatch.toml or git's user.name)
     #[arg(long, value_name = "NAME")]
     pub(crate) by: Option<String>,
 }
@@ -91,13 +91,13 @@ pub(crate) struct Claim {
     /// Plan whose next step to claim, or a step (default: PLANWATCH_PLAN, else all active plans)
     #[arg(value_name = "PLAN|STEP")]
     pub(crate) target: Option<String>,
-    /// Claim duration, for example 90s, 30m, 2h or 1d (default: 30m)
+    /// Claim duration, for example 90s, 30m, 2h or 1d (default: `lease` of the configuration, else 30m)
     #[arg(long, value_name = "TIME")]
     pub(crate) lease: Option<String>,
     /// Process ID; the claim ends when this process ends
     #[arg(long, value_name = "N")]
     pub(crate) pid: Option<u32>,
-    /// Restart the duration of a claim from now
+    /// Restart the duration of this claim from now
     #[arg(long, value_name = "CLAIM", conflicts_with_all = ["target", "pid", "force", "by", "key"])]
     pub(crate) renew: Option<String>,
     #[command(flatten)]
@@ -105,7 +105,7 @@ pub(crate) struct Claim {
     /// Override the checks (recorded as an attempt)
     #[arg(long)]
     pub(crate) force: bool,
-    /// Claim on this machine alone, without the shared remote; `sync` settles it later
+    /// Claim on this machine only, without the remote; `sync` sends the claim later
     #[arg(long, conflicts_with = "renew")]
     pub(crate) offline: bool,
     #[command(flatten)]

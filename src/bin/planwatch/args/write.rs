@@ -78,13 +78,13 @@ pub(crate) struct Add {
     pub(crate) plan: String,
     /// Title of the step
     pub(crate) title: String,
-    /// Insert it directly after step N, for example 2.5 after 2 (default: last)
+    /// Insert the step directly after step N, for example as 2.5 after 2 (default: last)
     #[arg(long, value_name = "N", conflicts_with = "at")]
     pub(crate) after: Option<String>,
     /// Number of the step
     #[arg(long, value_name = "N")]
     pub(crate) at: Option<String>,
-    /// Step that it depends on (can be repeated)
+    /// Step that the new step depends on (can be repeated)
     #[arg(long, value_name = "STEP", value_delimiter = ',')]
     pub(crate) depends: Vec<String>,
     /// Phase of the step
@@ -93,21 +93,21 @@ pub(crate) struct Add {
     /// Type of the step
     #[arg(long = "type", value_name = "TYPE")]
     pub(crate) kind: Option<String>,
-    /// File that it will change (can be repeated)
+    /// File that the work will change (can be repeated)
     #[arg(long, value_name = "PATH")]
     pub(crate) touches: Vec<String>,
-    /// Command that must succeed before a run completes it (can be repeated)
+    /// Command that must succeed before a run completes the step (can be repeated)
     #[arg(long, value_name = "COMMAND")]
     pub(crate) verify: Vec<String>,
     /// Additional data, as a YAML or JSON mapping
     #[arg(long, value_name = "YAML")]
     pub(crate) metadata: Option<String>,
-    /// Read its text from FILE, or from standard input with -
+    /// Read the text of the step from FILE, or from standard input with -
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, allow_hyphen_values = true)]
     pub(crate) body: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) by: By,
-    /// Use numbers also if other branches or working trees have them
+    /// Also use numbers that other branches or working trees already use
     #[arg(long)]
     pub(crate) no_branches: bool,
     #[command(flatten)]
@@ -133,7 +133,7 @@ pub(crate) struct Edit {
   planwatch set auth:2 metadata '{rows: 40}' --yaml
   planwatch set auth:2 'verify+={run: make, dir: web}' --yaml
 
-VALUE is always text; with --yaml it is read as YAML.")]
+VALUE is text, or with --yaml a YAML value.")]
 pub(crate) struct Set {
     /// Plan or step
     pub(crate) id: String,
@@ -186,22 +186,22 @@ pub(crate) struct Unset {
   planwatch move auth:5 --to 2.5
   planwatch move auth --to sign-in
 
-The `depends` of steps that wait for it are updated to its new number.")]
+If the number of a step changes, the `depends` of other steps are updated.")]
 #[command(group(ArgGroup::new("place").args(["after", "before", "to"]).required(true)))]
 pub(crate) struct Move {
     /// Step to move, or with --to a plan
     #[arg(value_name = "ID")]
     pub(crate) id: String,
-    /// Move it directly after step N
+    /// Move the step directly after step N
     #[arg(long, value_name = "N")]
     pub(crate) after: Option<String>,
-    /// Move it directly before step N
+    /// Move the step directly before step N
     #[arg(long, value_name = "N")]
     pub(crate) before: Option<String>,
-    /// Give a step the number NEW, which no other one has, or a plan the name NEW
+    /// New number of the step, which must be free, or new name of the plan
     #[arg(long, value_name = "NEW")]
     pub(crate) to: Option<String>,
-    /// Use numbers also if other branches or working trees have them
+    /// Also use numbers that other branches or working trees already use
     #[arg(long)]
     pub(crate) no_branches: bool,
     #[command(flatten)]
@@ -218,7 +218,7 @@ pub(crate) struct Remove {
     /// Steps or plans (can be repeated)
     #[arg(required = true, value_name = "ID")]
     pub(crate) ids: Vec<String>,
-    /// Remove plans as well; without it only steps are removed
+    /// Also remove plans; without this option, only steps are removed
     #[arg(long)]
     pub(crate) yes: bool,
     /// Also remove what is in progress, what other steps depend on, and unknown files
@@ -237,8 +237,8 @@ pub(crate) struct Remove {
 #[command(after_help = "Examples:
   planwatch squash auth 2 3 4 --title 'Middleware and routes'
 
-The new step replaces the first one and contains the texts, attempts and notes of all; steps that depended on one of \
-them depend on it. The original files are moved to _archive.")]
+The new step has the number of the first one, and contains the texts, attempts and notes of all. Steps that depended on \
+one of them depend on the new step. The original files are moved to _archive.")]
 pub(crate) struct Squash {
     /// Plan of the steps
     pub(crate) plan: String,
@@ -264,7 +264,7 @@ pub(crate) struct Squash {
   printf -- '- Schema\\n- Routes (depends: 1)\\n' | planwatch replace auth --file -
 
 The list is Markdown, or JSON as `list --json` has it, or YAML with the same fields if FILE ends in .yaml or .yml. Steps that it names, by title or as step-N, keep their file and \
-history; open steps that it does not name are moved to _archive; closed steps stay. Dependencies on a removed step are moved to the \
+history; open steps that it does not name are moved to _archive; closed steps stay. A step that depended on a removed step depends on the \
 new steps in its place.")]
 pub(crate) struct Replace {
     /// Plan of the steps
@@ -277,7 +277,7 @@ pub(crate) struct Replace {
     /// Override the check for steps in progress (this is recorded)
     #[arg(long)]
     pub(crate) force: bool,
-    /// Use numbers also if other branches or working trees have them
+    /// Also use numbers that other branches or working trees already use
     #[arg(long)]
     pub(crate) no_branches: bool,
     #[command(flatten)]
@@ -295,7 +295,7 @@ pub(crate) struct Archive {
     /// Plans (can be repeated)
     #[arg(required = true, value_name = "PLAN")]
     pub(crate) ids: Vec<String>,
-    /// Restore them
+    /// Restore archived plans
     #[arg(long)]
     pub(crate) restore: bool,
     /// Also archive plans with steps that other machines have claimed

@@ -34,7 +34,7 @@ A step's id is the plan and the number in its file's name: auth:2.5
 
 Commands also accept these forms of an id:
   auth/2.5, auth/step-2.5    the same step
-  ./plans/auth/step-2.5.md   a path, which begins with ./ or ends in .md
+  ./plans/auth/step-2.5.md   a path: it begins with ./, ../ or /, or ends in .md
   2.5                        a number alone: in the plan of PLANWATCH_PLAN, else
                              of the working directory, else the only active one
 
@@ -47,15 +47,15 @@ plans/                 the nearest one at or above the working directory
     plan.md            the description; its front matter has the plan's state
     step-1.md          a step; the number is its position
     step-1.5.md        a step that was inserted between 1 and 2
-  _decisions/          decisions, one file each, never changed
+  _decisions/          decisions, one file each; planwatch never changes them
   _insights/           insights, one file each
   _scripts/            named commands
   _archive/            what was archived or removed
   .planwatch/          data of this machine; git ignores it
 planwatch.toml         configuration, if any
 
-The files are the only source of truth. Edit them with any editor. planwatch
-changes the lines that a verb concerns, and no other byte.
+The files are the only source of truth. You may edit them with any editor. A
+verb changes only the lines concerned, and no other byte.
 ";
 
 const STATUSES: &str = "\
@@ -71,8 +71,8 @@ A plan is draft, active, completed or abandoned.
 A pending step is ready if all its dependencies are completed or skipped, it has
 no error in its file and no confirmation is missing. `next PLAN` shows the ready
 step with the lowest number.
-Synonyms are accepted too, such as done, todo, wip, cancelled; planwatch.toml
-can add a project's own under [words].
+Synonyms such as done, todo, wip and cancelled are accepted. A project can add
+its own under [words] in planwatch.toml.
 ";
 
 const CLAIMS: &str = "\
@@ -84,13 +84,15 @@ A claim holds for 30 minutes, or for --lease TIME. --renew, and every accepted
 change by its owner, restarts that time. With --pid N it holds as long as that
 process runs. A claim without a record on this machine lapses after 24 hours.
 
-A lapsed claim belongs to its owner until another worker claims the step. Then its
-id is refused, and a late result is recorded as a note. `release` ends a claim,
-`release --expired` all lapsed ones. After three attempts by runs or lapsed claims
-that were taken over, the step becomes failed; `reopen` makes it available again.
+A lapsed claim belongs to its owner until another worker claims the step. After
+that, the old claim's id is refused, and a late result is recorded as a note.
+`release` ends a claim, `release --expired` ends all lapsed claims. After three
+attempts by runs, or lapsed claims that were taken over, the step becomes
+failed; `reopen` makes it available again.
 
-All working trees of a git repository share their claims, on one machine. On
-other machines claims are visible; `planwatch help sync` makes them exclusive.
+All working trees of a git repository on one machine share their claims. Other
+machines only see claims that were committed. `planwatch sync init` makes claims
+exclusive on all machines: `planwatch help sync`.
 ";
 
 const SYNC: &str = "\
@@ -98,12 +100,12 @@ const SYNC: &str = "\
 It only needs a git remote to which everyone may push. Commit planwatch.toml
 afterwards.
 
-claim      asks the remote; a step that another machine has is not claimed
+claim      asks the remote first; refuses a step that another machine claimed
 done, fail, block, skip
            end the claim at the remote first, then in the step's file; if
            another machine has taken the step over, only a note is added
 release    removes the claim at the remote
-sync       sends what could not be sent, renews claims, fetches those of others
+sync       sends unsent changes, renews claims, fetches those of others
 sync status
            lists the claims of all machines
 
@@ -115,27 +117,29 @@ only. If work ends without a connection, the next `planwatch sync` reports it to
 the remote. If two machines claimed a step offline, the claim that reached the
 remote first wins.
 
-Other machines treat a claim as lapsed 4 hours after its last renewal, or 15
-minutes if a run, `planwatch watch` or an agent's server (`mcp`) renews it. These
-stop when the claim's process has ended, or 4 hours after the owner's last change.
+Other machines treat a claim as lapsed if it was not renewed for 4 hours, or for
+15 minutes if a run, `planwatch watch` or an agent's server (`mcp`) renews it;
+in both cases for the duration of the claim if that is longer. A claim is no
+longer renewed when its process has ended, or 4 hours after the owner's last
+change of the step.
 ";
 
 const JSON: &str = "\
 --json prints one object on stdout: {\"schema_version\": 1, \"kind\": \"…\", …}
---json=id,status selects fields, in a list those of its items.
-`watch --json` and `draft --json` print one object a line.
+--json=id,status selects fields; in a list, the fields of its items.
+`watch --json` and `draft --json` print one object per line.
 
-  list          plan-list, with a plan step-list
+  list          plan-list; with a plan: step-list
   show          plan, step or graph
   next          next: {state, step, why, candidates}
   claim         claim: {state, step, why, claim: {id, until}, dry_run, diff}
   status        status
   search        search
   draft         draft-event for each pass, then draft: {state, plan, pass, …}
-  decide        decision-list, with --topics topic-list
+  decide        decision-list; with --topics: topic-list
   insight       insight-list
   script list   script-list; script show: script; script run: script-run
-  trust         trust-list, with --list trusted-list
+  trust         trust-list; with --list: trusted-list
   check         problem-list
   sql           table
   undo --list   undo-list
@@ -143,9 +147,10 @@ const JSON: &str = "\
   template      template-list; template show: template or prompt
   all verbs that write: change: {verb, dry_run, changes, refused, diff}
 
-Errors are one object on stderr: {\"error\": {\"code\", \"message\", \"hint\", \"details\"}}
-No field holds the time of the answer. Apart from what is overdue, stale or
-lapsed, the same files give the same bytes.
+Errors are one object on stderr:
+  {\"error\": {\"code\", \"message\", \"hint\", \"details\"}}
+No field contains the time of the answer. The same files give the same output,
+except for what is overdue, stale or lapsed.
 ";
 
 const EXIT_CODES: &str = "\
@@ -156,7 +161,7 @@ The exit codes:
   3    not found
   4    refused: claimed, changed in the meantime, or not allowed in this status
   5    a person's confirmation or trust is needed
-  6    `check` found errors, or a file with an error would have been written
+  6    `check` found errors, or a file with an error was not written
   7    `next`, `claim`, `run`: nothing is ready
   8    `watch`: no daemon watches the plans, or it ended unexpectedly
   124  `draft`: a time limit is exceeded
@@ -169,21 +174,21 @@ Variables, which override the configuration:
   PLANWATCH_BY      the name to record; --by overrides it
   PLANWATCH_PLAN    the plan that a number alone refers to
   PLANWATCH_STEP    the step that this process works on
-  PLANWATCH_CLAIM   the claim that it works under
+  PLANWATCH_CLAIM   the claim that the process works under
   VISUAL, EDITOR    the editor of `edit`
   PLANWATCH_PAGER, PAGER
                     the pager for long output on a terminal (default:
                     less -FRX); empty or cat: none; --no-pager overrides it;
-                    for `log` and `diff` first GIT_PAGER
-  PLANWATCH_NOW     the current time to use, as 2026-11-21T09:14:03Z
+                    `log` and `diff` use GIT_PAGER first
+  PLANWATCH_NOW     a fixed current time, as 2026-11-21T09:14:03Z
   NO_COLOR          no colours; --color overrides it
 
 planwatch.toml, at the repository's root or beside the plans directory:
   plans_dir = \"docs/plans\"     where the plans are
   by = \"ann\"                   the name to record
   lease = \"30m\"                claims lapse after this unless renewed
-  max_attempts = 3             failed attempts of runs until a step is failed
-  stale_days = 7               days after which a step is stale
+  max_attempts = 3             attempts until a step becomes failed
+  stale_days = 7               days without a change until a step is stale
   order = \"sequential\"         for new plans: each step waits for the one before
   [words]
   \"in review\" = \"in_progress\"  the project's own status words
@@ -232,7 +237,7 @@ mod tests {
     fn every_topic_has_a_text_that_fits_a_terminal() {
         for (name, _) in names() {
             let text = topic(name).unwrap();
-            assert!(text.lines().all(|it| it.chars().count() <= 84), "{name}:\n{text}");
+            assert!(text.lines().all(|it| it.chars().count() <= 80), "{name}:\n{text}");
             assert!(!text.starts_with(' ') && text.lines().next().unwrap().len() < 80, "{name}:\n{text}");
         }
         assert_eq!(topic("nothing"), None);

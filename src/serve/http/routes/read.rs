@@ -42,7 +42,7 @@ fn past() -> Vec<Route> {
     });
     vec![
         get("/api/log", "log", "log")
-            .about("Show what happened to plans and steps, newest first, from the commits")
+            .about("Show the history of plans and steps, newest first, from git commits")
             .asks::<LogRequest>(&filter)
             .takes(pages::parameters())
             .does(named("log"), LOOKING, log),
@@ -69,7 +69,7 @@ fn questions() -> Vec<Route> {
             .takes(pages::parameters())
             .does(named("stale-list"), LOOKING, stale_steps),
         get("/api/stats", "stats", "stats")
-            .about("Count closed steps, attempts and outcomes, and how long they took")
+            .about("Show statistics: closed steps, attempts, outcomes and durations")
             .asks::<StatsRequest>(&json!({"plan": "auth", "since": "26w", "by_agent": true}))
             .does(named("stats"), LOOKING, stats),
         get("/api/list", "list_plans", "list")

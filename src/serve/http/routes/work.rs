@@ -44,7 +44,7 @@ fn claims() -> Vec<Route> {
             |context, call| claimed(context, call, Some(call.step()?)),
         ),
         post("/api/claims/{claim}/renew", "renew_claim", "claim")
-            .about("Restart the duration of a claim from now")
+            .about("Restart the duration of this claim from now")
             .body::<RenewRequest>(json!({"lease": "30m"}))
             .links("id", "/step/id", CLAIMED)
             .does(named("claim"), MAKING, renew),
@@ -69,7 +69,7 @@ fn elsewhere() -> Vec<Route> {
                 Ok(Reply::of("sync", sync::status(context)?.to_json()))
             }),
         post("/api/sync", "sync", "sync")
-            .about("Settle and renew the claims of this clone, and list those of all machines")
+            .about("Send unsent changes of claims, renew this clone's claims, and list those of all machines")
             .body::<DryBody>(json!({"dry_run": true}))
             .does(named("sync"), MAKING, synchronized),
     ]
@@ -135,12 +135,12 @@ fn records() -> Vec<Route> {
             .by(|context, call| noted(context, call, call.plan()?)),
         confirm(
             post("/api/steps/{id}/confirm", "confirm_step", "confirm"),
-            "Refused, with the command that a person types to confirm a step",
+            "Always refused; the error names the command with which a person confirms a step",
         )
         .by(|context, call| confirmed(context, call, call.step()?)),
         confirm(
             post("/api/plans/{id}/confirm", "confirm_plan", "confirm"),
-            "Refused, with the command that a person types to confirm a phase",
+            "Always refused; the error names the command with which a person confirms a phase",
         )
         .by(|context, call| confirmed(context, call, call.plan()?)),
     ]
