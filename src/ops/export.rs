@@ -254,7 +254,7 @@ fn lowered(body: &str, title: &str, by: usize) -> String {
     if text.is_empty() { String::new() } else { format!("\n{text}\n") }
 }
 
-/// A decision record of the plan: why it was made, what was decided, what came of it.
+/// A decision record of the plan: why it was made, what was decided, and the result.
 fn record(shown: &ShownPlan, words: &Words) -> String {
     let plan = &shown.plan;
     let status = match plan.status.as_str() {

@@ -113,8 +113,9 @@ pub(crate) enum ScriptVerb {
 }
 
 #[derive(Debug, Args)]
+#[command(after_help = "Example:\n  planwatch script add build 'make all' --directory server")]
 pub(crate) struct ScriptAdd {
-    /// Name, from which the script's id is made
+    /// Name of the script; its id is made from the name
     pub(crate) name: String,
     /// Shell command, on one line
     #[arg(allow_hyphen_values = true)]
@@ -122,13 +123,13 @@ pub(crate) struct ScriptAdd {
     /// Directory to run the command in (default: the root of the repository)
     #[arg(long = "directory", value_name = "DIR")]
     pub(crate) runs_in: Option<String>,
-    /// Plan that it belongs to
+    /// Plan that the script belongs to
     #[arg(long)]
     pub(crate) plan: Option<String>,
-    /// Description
+    /// What the script does, shown by `script list`
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     pub(crate) description: Option<String>,
-    /// Handle for MCP clients
+    /// Name of the script for MCP clients
     #[arg(long, value_name = "NAME")]
     pub(crate) mcp_handle: Option<String>,
     #[command(flatten)]
@@ -136,22 +137,25 @@ pub(crate) struct ScriptAdd {
 }
 
 #[derive(Debug, Args)]
+#[command(after_help = "Example:\n  planwatch script list --plan auth")]
 pub(crate) struct ScriptList {
-    /// List the scripts of a plan
+    /// List only the scripts of this plan
     #[arg(long)]
     pub(crate) plan: Option<String>,
 }
 
 #[derive(Debug, Args)]
+#[command(after_help = "Example:\n  planwatch script show build --json")]
 pub(crate) struct ScriptName {
-    /// Script
+    /// Name or id of the script
     #[arg(value_name = "SCRIPT")]
     pub(crate) id: String,
 }
 
 #[derive(Debug, Args)]
+#[command(after_help = "Example:\n  planwatch script run build")]
 pub(crate) struct ScriptRun {
-    /// Script
+    /// Name or id of the script
     #[arg(value_name = "SCRIPT")]
     pub(crate) id: String,
     /// Run the script once without asking if this is the hash of what would run
@@ -160,8 +164,9 @@ pub(crate) struct ScriptRun {
 }
 
 #[derive(Debug, Args)]
+#[command(after_help = "Example:\n  planwatch script remove build --dry-run")]
 pub(crate) struct ScriptRemove {
-    /// Script
+    /// Name or id of the script
     #[arg(value_name = "SCRIPT")]
     pub(crate) id: String,
     #[command(flatten)]
