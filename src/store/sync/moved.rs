@@ -20,6 +20,9 @@ pub(crate) fn moved(context: &Context, moves: &[(StepId, StepId)]) {
     let moves = moves.iter().filter(|(from, to)| from != to && state.has_own(from));
     let own = |(from, to): &(StepId, StepId)| Some((state.own(from).filter(|it| !it.is_lost)?, to.clone()));
     let owns: Vec<_> = moves.filter_map(own).collect();
+    if owns.is_empty() {
+        return;
+    }
     let failed = match move_records(context, &owns) {
         Ok(true) => return,
         Ok(false) => "its record could not be moved".to_owned(),
@@ -30,7 +33,7 @@ pub(crate) fn moved(context: &Context, moves: &[(StepId, StepId)]) {
 
 /// Returns false if the registry did not make the changes.
 fn move_records(context: &Context, owns: &[(OwnRecord, StepId)]) -> Result<bool, Error> {
-    let Some(sync) = Sync::of(context)?.filter(|_| !owns.is_empty()) else { return Ok(true) };
+    let Some(sync) = Sync::of(context)? else { return Ok(true) };
     let taken: HashSet<_> = owns.iter().map(|(_, to)| sync.state.name_of(to)).collect();
     let mut all = Vec::new();
     for (own, to) in owns {
