@@ -387,7 +387,7 @@ impl Locked<'_> {
                 Progress::Open
             }
             // After an exchange the version's name holds the old file, even if the plan file has changed since. Where
-            // names cannot be exchanged, the old inode's second name shows the same.
+            // names cannot be exchanged, a second name of the old file without a draft shows that the file was replaced.
             FileOp::Change { path, before, after } => match read_own(disk, &version.path, u64::MAX) {
                 // The exchange displaced another program's version, which was put back.
                 Ok(Some(found))
@@ -523,8 +523,8 @@ impl Locked<'_> {
         Ok(version)
     }
 
-    /// Replaces a text. If another program saved meanwhile, or replaced a symbolic link that led to the file, its text
-    /// stays.
+    /// Replaces a text. If another program saved meanwhile, its text stays. If another program replaced a symbolic link
+    /// that led to the file, the file gets its old text back. Both are errors.
     pub(super) fn put_or_leave(
         &mut self,
         id: u64,

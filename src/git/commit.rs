@@ -1,9 +1,9 @@
 //! Commits some files without touching what the user staged.
 //!
 //! The tree is made in a separate index. Then the new entries are written into the user's index, for the files whose
-//! entries there are still those of `HEAD`. Then `HEAD` moves, if nothing else has moved it. In the other order, a
-//! commit that the user makes in between would revert the files. If `HEAD` has moved, everything is done again on the
-//! new commit.
+//! entries there are still those of `HEAD`, or were made by `git add --intent-to-add`. Then `HEAD` moves, if nothing
+//! else has moved it. If `HEAD` moved first, a commit that the user makes in between would revert the files. If
+//! something else has moved `HEAD`, everything is done again on the new commit.
 
 use std::collections::BTreeMap;
 use std::os::unix::ffi::OsStrExt;

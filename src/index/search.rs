@@ -37,7 +37,7 @@ pub enum Kind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scope {
     Live,
-    /// Archived ones too.
+    /// Live and archived plans.
     All,
 }
 
@@ -147,8 +147,8 @@ fn note_texts(notes: &[Note]) -> impl Iterator<Item = &str> {
     notes.iter().map(|it| it.text.as_str())
 }
 
-/// Replaces the marks of matches, and NUL, at which SQLite would end the text. Puts [`BETWEEN`] around characters of
-/// scripts without spaces.
+/// Replaces the marks of matches by spaces, and NUL, too, because SQLite would end the text there. Puts [`BETWEEN`]
+/// around characters of scripts without spaces.
 fn plain(text: &str) -> String {
     // Almost no text contains NUL or a match mark. Finding the smallest byte is several times as fast as searching for
     // each of them.
@@ -157,8 +157,8 @@ fn plain(text: &str) -> String {
     if smallest > 3 { text } else { text.replace(['\0', MATCH_START, MATCH_END], " ") }
 }
 
-/// A zero-width space is put around each character of a script that is written without spaces. SQLite splits words there, so each
-/// of these characters is a word, and a word of several characters is a phrase.
+/// A zero-width space, put before and after each character of a script that is written without spaces. SQLite splits
+/// words there, so each of these characters is a word, and a word of several characters is a phrase.
 const BETWEEN: char = '\u{200b}';
 
 /// The first byte of the first character of [`is_without_spaces`] in UTF-8.
@@ -279,7 +279,8 @@ fn take_out(connection: &Connection, key: &Key, wanted: Option<Version>) -> Resu
     Ok(true)
 }
 
-/// Lists the plans and records whose texts are missing, or are from another version of them.
+/// Lists the plans and records whose present texts are not in the full-text index, and those that are gone but whose
+/// texts are still in it.
 ///
 /// Without heads only records are compared.
 pub(super) fn unsearched<'h>(

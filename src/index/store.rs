@@ -110,10 +110,10 @@ impl Store {
         Self::of_file(connection, content, (file, names), alone).map(Some)
     }
 
-    /// Creates a new file if it is missing or damaged.
+    /// Creates the file if it is missing, and replaces it if it is damaged.
     ///
-    /// One process at a time: SQLite does not wait when two processes switch a file to its write-ahead log, and two
-    /// that see the same damage would move each other's new file away.
+    /// The lock lets one process do this at a time: SQLite does not wait when two processes switch a file to its
+    /// write-ahead log, and two that see the same damage would move each other's new file away.
     fn make(file: &IndexFile, content: Content) -> Result<(Self, Opened), IndexError> {
         let _lock = file.lock()?;
         let mut turn = turn(content);
@@ -238,7 +238,7 @@ impl Store {
         drop(used);
         if is_damaged.get() {
             let _lock = file.lock()?;
-            // Another process may have been faster.
+            // Another process may have moved it aside already.
             if file.identity() == names.database {
                 file.move_aside()?;
             }
@@ -256,8 +256,8 @@ fn turn(content: Content) -> Option<Alone> {
 fn connect(file: &IndexFile, more: OpenFlags) -> Result<Connection, IndexError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX | more;
     let connection = Connection::open_with_flags(file.path(), flags)?;
-    // Closing must not remove files by name, which may belong to another file by then, nor checkpoint a log that is
-    // not verified as its own.
+    // Closing must not remove files by name, because the names may lead to other files by then. It must not checkpoint
+    // the log either, before the log is verified as this file's own.
     connection.file_control(None::<&str>, FileControl::PersistWal(&mut 1))?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
     Ok(connection)

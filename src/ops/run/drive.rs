@@ -247,7 +247,8 @@ impl Driver<'_> {
                 Ok(Next::Again)
             }
             Ok(RunClaim::Busy) => {
-                Ok(Next::Wait("others change the files that the next step changes".to_owned()))
+                let why = "other workers may change the same files as the next step, or claimed the ready steps first";
+                Ok(Next::Wait(why.to_owned()))
             }
             Ok(RunClaim::Unreachable(why)) => Ok(Next::WaitLong(why)),
             Ok(RunClaim::Nothing) if state.active > 0 => Ok(Next::Wait(String::new())),
@@ -375,7 +376,8 @@ impl Driver<'_> {
                 return halted(format!("the agent could not be started: {why} ({others})"));
             }
             Verdict::VerifyChanged => {
-                return halted(format!("what verifies `{id}` was changed while it was worked on"));
+                let what = "or files that they name, were changed during the attempt";
+                return halted(format!("the `verify` commands of `{id}`, {what}"));
             }
             Verdict::Unclear => return halted(format!("the file of `{id}` has an error")),
             Verdict::Attempt(outcome) => *outcome,
@@ -396,7 +398,10 @@ impl Driver<'_> {
         is_same.then(|| {
             (
                 End::Halted,
-                format!("`{id}` ended without a result twice ({}) and changed no file", outcome.word()),
+                format!(
+                    "`{id}` had the same outcome twice ({}), and the last attempt changed no file outside of the plans",
+                    outcome.word()
+                ),
             )
         })
     }

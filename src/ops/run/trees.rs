@@ -110,7 +110,8 @@ impl Trees {
         names::short(&self.branch)
     }
 
-    /// The plans directory in a working tree. If it is outside the repository, this is `.git`, in which git reports no files.
+    /// The plans directory in a working tree. If it is outside the repository, this is `.git`, in which git reports no
+    /// files.
     pub(super) fn plans_in(&self, tree: &Tree) -> PathBuf {
         self.plans.as_ref().map_or_else(|| tree.path.join(".git"), |it| tree.path.join(it))
     }
@@ -292,7 +293,7 @@ impl Trees {
         Ok(true)
     }
 
-    /// The branches of steps that still exist, without `refs/heads/`.
+    /// Those of the steps' branches that still exist, without `refs/heads/`.
     pub(super) fn left(&self) -> Result<BTreeSet<String>, Error> {
         let main = names::main_of(&self.run);
         let all = self.git.refs_below(&names::refs_of(&self.run))?;
@@ -355,7 +356,7 @@ impl Trees {
         format!("{why}; its branch is `{branch}`, its worktree {path}")
     }
 
-    /// A path below the repository's root as people type it there.
+    /// A path for messages: relative to the repository's root, if it is below it.
     pub(super) fn shown(&self, path: &Path) -> String {
         path.strip_prefix(&self.git.root).unwrap_or(path).display().to_string()
     }

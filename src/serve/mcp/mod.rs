@@ -73,7 +73,7 @@ const LONGEST_NAME: usize = 64;
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Options {
     pub tools: Toolset,
-    /// Nothing is written.
+    /// Whether the server offers only tools that change nothing.
     pub is_read_only: bool,
 }
 
@@ -157,7 +157,8 @@ impl Planwatch {
         })
     }
 
-    /// Makes calls run in the order of arrival, until the client stops reading.
+    /// Makes calls run in the order of arrival, until the client stops reading. Unless the server is read-only, it also
+    /// renews claims.
     #[must_use]
     fn in_order(self, line: Arc<Line>) -> Self {
         self.changed(|it| {

@@ -260,7 +260,8 @@ fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
 /// What one client of an older protocol follows.
 #[derive(Default)]
 pub(super) struct Followed {
-    /// Locked while something is read, so that no event is dropped between the first reading of a resource and its entry here.
+    /// Locked while something is read, so that no event is dropped between the first read of a resource and its entry
+    /// here.
     seen: tokio::sync::Mutex<Seen>,
     /// Whether a task notifies the client.
     is_told: Mutex<bool>,

@@ -135,8 +135,8 @@ impl<'a> Sheet<'a> {
 
     /// The layout of new lines that end where the line at `below` begins.
     ///
-    /// If an indented comment or a line of blanks follows there, the new lines contain no block scalar, because that line
-    /// would become text of it.
+    /// If an indented comment or a line of blanks follows there, the new lines contain no block scalar, because that
+    /// line would become part of its text.
     pub(super) fn renderer(&self, eol: &'a str, below: usize) -> Renderer<'a> {
         let lines = self.lines;
         let mut line = below;

@@ -77,7 +77,7 @@ struct Slot<'a> {
 }
 
 impl Slot<'_> {
-    /// A value that begins on the line of its key or dash; the rest of that line stays.
+    /// Writes a value that begins on the line of its key or dash; the rest of that line stays.
     fn on_the_line(&self, value: &NewValue) -> Vec<Splice> {
         let old = self.old;
         let new = self.inline_token(value);
@@ -160,7 +160,7 @@ impl Slot<'_> {
         splices
     }
 
-    /// A list or mapping on the lines below the key.
+    /// Writes a list or mapping on the lines below the key.
     fn lines_below(&self, value: &NewValue) -> Result<Vec<Splice>, EditError> {
         let lines = self.sheet.lines;
         let Range { start, end } = self.old.outer_span();
@@ -199,7 +199,8 @@ impl Slot<'_> {
     }
 }
 
-/// The header of a block scalar and its lines, each with the line ending before it.
+/// Splits a block scalar into its header and its lines; each line has the line ending before it. Any other token is all
+/// header.
 fn split_block_scalar(token: &str) -> (&str, &str) {
     let lines = token.find(['\r', '\n']).filter(|_| token.starts_with('|')).unwrap_or(token.len());
     token.split_at(lines)

@@ -84,7 +84,7 @@ fn style(event: &LogEvent) -> anstyle::Style {
 pub(crate) fn timeline(report: &TimelineReport, now: Time, width: Option<usize>) -> String {
     let mut said = heading(&report.plan, &report.title);
     let (Some(from), Some(last)) = (report.from, report.to) else {
-        return format!("{said}No changes of its steps are recorded.\n");
+        return format!("{said}No changes to the plan's steps are recorded.\n");
     };
     let is_open =
         |it: &StepTimeline| it.spans.last().is_some_and(|it| it.to.is_none() && !is_closed(&it.status));

@@ -69,8 +69,8 @@ pub(crate) fn indented(text: &str, by: usize) -> String {
     text.lines().map(|it| if it.is_empty() { "\n".to_owned() } else { format!("{pad}{it}\n") }).collect()
 }
 
-/// Breaks long lines between words. Continuation lines begin where the line's last column begins, or are indented by
-/// two if there is no such column.
+/// Breaks long lines between words. Continuation lines begin where the line's last column begins. If there is no such
+/// column, or it begins beyond half of the width, they are indented by two more than the line.
 ///
 /// Without a width nothing is broken. A word that is longer than a line stays whole.
 pub(crate) fn fitted(text: &str, width: Option<usize>) -> String {

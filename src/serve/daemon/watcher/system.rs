@@ -31,7 +31,8 @@ const CHANGES: EventKindMask = EventKindMask::CORE.union(EventKindMask::ACCESS_C
 /// In planwatch's own directory only removals and renames matter; its files are written all the time.
 const REMOVALS: EventKindMask = EventKindMask::REMOVE.union(EventKindMask::MODIFY_NAME);
 
-/// Cookies are in directories named `COOKIES` at any depth below the directory `STATE`.
+/// Cookies are in a directory named `COOKIES` in planwatch's own directory, which is `STATE` or a directory below it.
+/// If the user cannot write to `STATE`, that directory is in `.planwatch.by`; then old cookies wake the daemon, too.
 const STATE: &str = ".planwatch";
 const COOKIES: &str = "cookies";
 
@@ -239,7 +240,7 @@ impl Watcher {
         self.coverage_gap.as_deref()
     }
 
-    /// Plans to reread with every change, because they may change without an event.
+    /// Plans that may change without an event, so they are indexed again whenever any plan is.
     pub(crate) fn linked(&self) -> &BTreeSet<String> {
         &self.linked
     }
