@@ -54,7 +54,8 @@ pub(super) enum Put {
     Raced(Raced, Box<Snapshot>),
     /// The file had changed, and no other program has seen our version.
     Stale,
-    /// The file was written in place, and restored because another program had replaced it meanwhile.
+    /// The file was written in place, but another program had renamed its save over it. The old text was put back into
+    /// the replaced inode. Another program may have read our version.
     Withdrawn,
 }
 
@@ -151,7 +152,7 @@ impl Locked<'_> {
                     base = self.read_for_change(relative)?;
                 }
                 Ok(Put::Raced(next, theirs)) => {
-                    // The displaced save was made before `new` was in the file, but after our previous version was.
+                    // The displaced save was made after our previous version, if any, and before `new` was in the file.
                     known.has_put(&new);
                     let earlier = raced.replace(next);
                     shown.extend(earlier.as_ref().map(|it| it.ours.clone()));

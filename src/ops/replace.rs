@@ -56,7 +56,7 @@ pub fn replace(context: &Context, request: &ReplaceRequest) -> Result<ChangeRepo
     Ok(report)
 }
 
-/// The changes by the list that other machines must see: new statuses and new numbers of existing steps.
+/// The changes that other machines must see: new statuses and new numbers of existing steps.
 #[derive(Debug, Default)]
 struct Done {
     statuses: Vec<StatusMove>,
@@ -203,8 +203,8 @@ impl<'a> Wanted<'a> {
         (!step.standing().is(status)).then(|| Verb::giving(status))
     }
 
-    /// The plans with the statuses of the list. The changes of status are checked against them, so that one list can complete
-    /// a step together with its dependencies. `None`: the list changes no status.
+    /// The plans with the statuses of the list. The changes of status are checked against these plans, so that one list
+    /// can complete a step together with its dependencies. `None`: the list changes no status.
     fn goal(&self, made: &files::Made) -> Option<Plans> {
         let verbs: Vec<_> =
             (0..self.items.len()).filter_map(|it| Some((self.id(it), self.verb(it)?))).collect();
@@ -251,7 +251,7 @@ impl<'a> Wanted<'a> {
                     return Ok(self.id(item));
                 }
                 if goes.contains(id) || self.plans.step(id).is_none() {
-                    let reason = format!("item {}: there is no `{id}` to wait for", nth + 1);
+                    let reason = format!("item {}: `{id}` does not exist, or the list removes it", nth + 1);
                     return Err(unreadable(request, &reason));
                 }
                 Ok(id.clone())
@@ -322,8 +322,9 @@ impl<'a> Wanted<'a> {
         Orphans::of(self.context, (self.plans, troubles), &self.gone, &said.collect::<Vec<_>>())
     }
 
-    /// The new steps in the place of a removed step: those between the same two steps that keep their numbers. A new
-    /// step that another of these new steps depends on is left out.
+    /// The new steps in the place of a removed step: those in the list between the nearest step before it and the
+    /// nearest step after it that keep their numbers. A new step that another of these new steps depends on is left
+    /// out.
     fn ends_around(&self, step: &Step) -> impl Iterator<Item = StepId> {
         let number = &step.id.number;
         let stays = |item: usize| self.step(item).is_some_and(|it| it.id == self.id(item));
@@ -338,8 +339,8 @@ impl<'a> Wanted<'a> {
         ends.into_iter()
     }
 
-    /// Without `--force`, refuses to remove or renumber steps that another worker or another clone has claimed, and steps
-    /// in progress without a claim.
+    /// Without `--force`, refuses to remove or renumber steps that another worker or another clone has claimed, and
+    /// steps in progress without a claim.
     fn check_free(&self, request: &ReplaceRequest) -> Result<(), Error> {
         foreign::refuse_live(self.context, self.gone.iter().map(|it| &it.id), request.force)?;
         for gone in &self.gone {

@@ -65,14 +65,14 @@ pub(crate) fn drop_in_background(data: impl Send + 'static) {
     std::thread::Builder::new().name("drop".to_owned()).spawn(move || drop(data)).ok();
 }
 
-/// A path in a plan's directory that matters: a file of the plan, a file whose name looks like a step's, or a nested
-/// plan.
+/// An entry of a plan's directory that is loaded or reported: a file of the plan, a file whose name looks like a
+/// step's, or a file of a nested plan.
 struct PlanEntry {
     path: String,
     meaning: Meaning,
     stamp: Stamp,
     kind: FileKind,
-    /// Why the file behind the name cannot be read.
+    /// The error, if the scan found that the file cannot be read.
     trouble: Option<Unread>,
 }
 

@@ -101,7 +101,8 @@ impl<'a> Merge<'a> {
         [base, ours, theirs]
     }
 
-    /// Decides on status, claim and confirmation; returns the entries that keep what the decision drops.
+    /// Decides on status, claim and confirmation. Returns the entries that record a claim or a confirmation that was
+    /// not taken.
     fn status(&mut self, kind: FileKind, words: &Words) -> Option<More> {
         let statuses = self.all().map(|it| it.text_of("status"));
         if kind == FileKind::Plan {
@@ -250,8 +251,8 @@ impl<'a> Merge<'a> {
         Some(())
     }
 
-    /// Joins the pieces: those of OURS stay in their order, and each piece that only THEIRS has is inserted after its
-    /// neighbour.
+    /// Joins the pieces: those of OURS stay in their order, and each piece that only THEIRS has is inserted at the
+    /// place that [`Self::place_of`] finds.
     fn assemble(mut self, lines: &dyn TextMerge) -> Option<MergedHeader> {
         let file = std::mem::take(&mut self.file);
         let own = Own::read(&file)?;
@@ -311,7 +312,7 @@ impl<'a> Merge<'a> {
             return clean(one);
         }
         if let (Some(own_value), Some(other_value)) = (ours.get(key), theirs.get(key)) {
-            // Both sides moved the step: the id goes with the file's name, which is that of OURS.
+            // If both sides moved the step, OURS has the right id, because the file has the name that OURS gave it.
             if yaml::same(own_value, other_value) || key == "id" {
                 return clean(own);
             }

@@ -48,7 +48,7 @@ pub enum FileKind {
 }
 
 impl FileKind {
-    /// The kind of a file, and the plan that its directory names. The path has `/`.
+    /// The kind of a file, and the plan that its directory names. The path is separated by `/`.
     pub fn of(path: &str) -> (Self, PlanId) {
         let mut parts = path.rsplit('/');
         let name = parts.next().unwrap_or_default();
@@ -106,7 +106,7 @@ fn by_lines(base: Option<&[u8]>, ours: &[u8], theirs: &[u8], lines: &dyn TextMer
     Merged { bytes, is_clean, decided: Vec::new(), is_other_file: false }
 }
 
-/// Both sides between conflict markers. If one is not a text, OURS.
+/// Both sides between conflict markers. If one side is not a text, the result is OURS.
 fn both(ours: &[u8], theirs: &[u8]) -> TextMerged {
     if [ours, theirs].iter().any(|it| std::str::from_utf8(it).is_err() || it.contains(&0)) {
         return TextMerged { bytes: ours.to_vec(), is_clean: false };
@@ -195,7 +195,7 @@ fn by_meaning(
     let (has_base, is_base_merged) = (base.is_some(), picked.is_some());
     let sides = Sides { base: &common, ours: &own, theirs: &other, has_base, is_base_merged };
     if !sides.are_one_file() {
-        // A person must see it if parts of one file get into another one.
+        // Never clean: the result may mix lines of two different files, so a person must check it.
         let merged = by_lines(None, ours, &theirs, lines);
         return Some(Merged { is_clean: false, is_other_file: true, ..merged });
     }
@@ -337,8 +337,8 @@ fn has_heading(file: &Side<'_>, of: &Side<'_>) -> bool {
     title.is_some_and(|it| file.body.lines().any(|line| line == it))
 }
 
-/// Adds another step's attempts, notes and confirmations that a step lacks, except those that a `known` version has.
-/// `None` if the step lacks none, or if they cannot be added.
+/// Adds to `file` the attempts, notes and confirmations of `other` that `file` lacks, except those that `known` has.
+/// `None` if there are none to add, or if they cannot be added.
 pub fn with_logs_of(file: &[u8], other: &[u8], known: Option<&[u8]>) -> Option<Vec<u8>> {
     let (tree, from) = (Tree::of_file(file)?, Tree::of_file(other)?);
     let known = known.and_then(Tree::of_file);

@@ -3,7 +3,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::plan::words::Words;
 
-/// Merges by lines only what one side changed; marks the rest as a whole.
+/// Takes a text that only one side changed; otherwise puts both whole texts between conflict markers.
 struct Whole;
 
 impl TextMerge for Whole {
@@ -121,7 +121,7 @@ fn a_step_that_one_side_squashed_after_both_added_it_is_one_step() {
         let got = merged(STEP, None, ours, theirs);
         assert_eq!((text(&got), got.is_clean), (of("completed", parts), true));
     }
-    // One side added a line to the part. A step with another title is another step.
+    // The other side added a line to the text that is now a part.
     let got = merged(STEP, Some(&plain), &of("completed", &format!("{own}\nMore.")), &squashed);
     assert_eq!(text(&got), of("pending", &parts.replace("tables.", "tables.\nMore.")));
     let other = of("pending", &parts.replace("# Schema", "# Pages"));
@@ -306,7 +306,7 @@ fn unreadable_files_are_merged_by_lines_and_lose_nothing() {
     assert_eq!((got.bytes.as_slice(), got.is_clean), (&b"\xfe"[..], false));
 }
 
-/// A version of a step that was made by adding to a common one.
+/// A version of a step. All versions have the same id, the same first attempt and the same tasks.
 fn version() -> impl Strategy<Value = String> {
     let statuses = ["pending", "in_progress", "completed", "failed", "blocked", "skipped"];
     let log = prop::collection::vec((1..28_u32, "[a-c]"), 0..3);

@@ -1,10 +1,10 @@
 //! The event loop: one thread that indexes what events point to, publishes settled changes and answers requests. It
 //! writes no plan file.
 //!
-//! An event of the file system only says what to read again. The daemon publishes the difference from its baseline. A
-//! duplicated event publishes nothing twice. If the system reports lost events, everything is read again, so no change
-//! is missed. While nothing happens, no thread of the daemon wakes, except for polling and for claims that are shared
-//! with other machines.
+//! An event of the file system only says what to read again. The daemon publishes the difference from its baseline, so
+//! nothing is published twice if an event arrives twice. If the system reports lost events, everything is read again,
+//! so no change is missed. While nothing happens, no thread of the daemon wakes, except for polling and for claims that
+//! are shared with other machines.
 
 #[cfg(test)]
 #[cfg(target_os = "linux")]
@@ -38,7 +38,8 @@ use crate::serve::ipc::socket_path::SocketDirs;
 /// Watches until it is stopped. `context` is called again for each turn, because time passes and the configuration may
 /// change.
 ///
-/// One process watches a plans directory; any other returns [`End::Another`] at once.
+/// Only one process can hold the daemon's lock of a plans directory; any other returns [`End::Another`] at once.
+/// Without `.planwatch` there is no lock.
 pub fn watch(
     context: &dyn Fn() -> Result<Context, Error>,
     socket_dirs: &SocketDirs,
@@ -367,8 +368,8 @@ impl<'a> Daemon<'a> {
         Ok(())
     }
 
-    /// Indexes if an answer needs it, or if the changes are due. During a deletion, due changes wait until a cookie has
-    /// arrived.
+    /// Indexes if an answer needs it, or if the changes are due. During a deletion of many files, due changes wait
+    /// until the deletion counts as finished or a cookie has arrived.
     fn index_if_due(&mut self) -> Step {
         let is_due = self.indexing.dirty.due().is_some_and(|it| it <= Instant::now());
         let must_wait = self.runtime_files.is_deleting() && !self.cookies.have_arrived();

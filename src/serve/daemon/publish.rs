@@ -93,7 +93,7 @@ impl Publisher {
         self.pending.values().filter_map(PendingPlan::due).min()
     }
 
-    /// Takes the plans that have settled, or that are checked a second time.
+    /// Takes the plans that have settled, or whose second check is due.
     pub(crate) fn take_due(&mut self, now: Instant) -> BTreeMap<PlanId, PendingPlan> {
         let (due, later) = std::mem::take(&mut self.pending).into_iter().partition(|(_, it)| it.is_due(now));
         self.pending = later;
@@ -162,8 +162,9 @@ impl Publisher {
     }
 }
 
-/// The log entries of a plan whose changes have been read: for each file, the entries up to the last one that left the
-/// content that was read, or all entries if none did. Later entries belong to the next round.
+/// The log entries of the writes to a plan that were made before the plan was read. For each file, these are the
+/// entries up to the last one with the content that was read, or all entries if none has that content. Later entries
+/// are covered by the next check of the plan.
 fn covered_writes<'a>(
     own: &'a [OwnWrite],
     id: &PlanId,
@@ -187,8 +188,8 @@ fn etag_of<'a>(plan: Option<&'a Plan>, path: &Path) -> Option<&'a str> {
 mod tests {
     use super::*;
 
-    /// `wrote` lists what each write of a step left in the file; `-` means that the file was removed. `read` is what was
-    /// read from the file. `expected` is the number of entries that it covers.
+    /// `wrote` lists what each write of a step left in the file; `-` means that the file was removed. `read` is what
+    /// was read from the file. `expected` is the number of entries that are covered.
     #[track_caller]
     fn check(wrote: &str, read: Option<&'static str>, expected: usize) {
         let write = |(unit, left): (usize, &str)| OwnWrite {

@@ -1,9 +1,10 @@
 //! Records of a claimed step under its former numbers.
 //!
 //! A working tree may renumber a claimed step while another working tree still has the step under its old number, and
-//! the record is named by the number. Therefore the old number has a file next to the records, `<key>.was`, which names
-//! the record of each claim on a step that had this number. Such an entry counts in a working tree only if the step
-//! with the old number is the one that was claimed, because another step may have received the number.
+//! the record is named by the number. Therefore the old number has a file next to the records, `<key>.was`, with an
+//! entry for each claim on a step that had this number. The entry says which record has the claim. It counts in a
+//! working tree only if the step with the old number is the one that was claimed, because another step may have
+//! received the number.
 //!
 //! An entry is written before the record gets its new name, and it counts only while that record has the same claim. A
 //! renumbering that is killed in between therefore leaves the claim in force under the old number, or under both.
@@ -30,11 +31,12 @@ pub(super) fn former(key: &str) -> String {
     format!("{key}{FORMER}")
 }
 
-/// A claimed step as it was before it got another number.
+/// An entry: a claimed step under a number that is not the number of its record, or that the step had when it was
+/// removed.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Was {
     pub(super) step: String,
-    /// Its file at that time, relative to the plans directory.
+    /// The step's file under this number, relative to the plans directory.
     pub(super) file: String,
     pub(super) claim: String,
     /// The step whose record has the claim.
@@ -50,7 +52,7 @@ pub(super) struct Was {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Same {
     pub(super) title: String,
-    /// The working tree where it got another number.
+    /// The working tree where the step got another number or was removed.
     pub(super) moved_in: PathBuf,
 }
 
@@ -84,9 +86,10 @@ impl LocatedRecord {
 impl Leases<'_> {
     /// Whether a step of this tree is the one that had the claim under this number.
     ///
-    /// It is that step if its own claim or attempts name the claim, and it is not if those of another step do.
-    /// Otherwise its title decides. In the tree that renumbered the step, another title means another step. In other
-    /// trees the title may have been edited, so there the step counts as the same unless another step has the title.
+    /// If the claim's id is in the step's claim line or attempts, it is that step. If the id is in another step of the
+    /// plan instead, it is not. Otherwise the title decides. In the tree that renumbered the step, another title means
+    /// another step. In other trees the title may have been edited, so there the step counts as the same unless another
+    /// step has the title.
     pub(super) fn is_same(&self, plan: &Plan, step: &Step, claim: &str, same: &Same) -> bool {
         let others = || plan.steps.iter().filter(|it| it.id != step.id);
         if has_claim(step, claim) {
@@ -99,8 +102,8 @@ impl Leases<'_> {
         step.title == same.title || !is_here && others().all(|it| it.title != same.title)
     }
 
-    /// Reads a file of entries. Returns the claims of steps of these plans, each as a record under the step's number in
-    /// this tree.
+    /// Reads a file of entries. For each entry that counts in these plans, returns the record of the claim, with the
+    /// step's id in this tree.
     pub(super) fn held_formerly(
         &self,
         plans: &Plans,
@@ -339,7 +342,8 @@ impl Locked<'_> {
         }
     }
 
-    /// Records in the log lines of an old number which step had the number, and copies the lines to the new number.
+    /// Adds to the log lines of the old number what identifies the step, and copies the lines to the new number, if
+    /// there is one.
     fn log_moved(&self, from: &StepId, to: Option<(&StepId, &String)>, same: &Same) {
         let from = self.leases.key(from);
         let lines = self.lines(&from);
@@ -359,7 +363,8 @@ impl Locked<'_> {
         }
     }
 
-    /// Keeps the claim of a step that was removed here for the trees that still have the step.
+    /// Called when a step is removed in this tree. If the claim was made here, it stays in force in the trees that
+    /// still have the step.
     fn removed(&self, plan: &Plan, step: &Step) {
         let here = &self.leases.place.worktree;
         let same = Same { title: step.title.clone(), moved_in: here.clone() };
@@ -401,7 +406,8 @@ pub(crate) fn moved(context: &Context, moves: &[Move<'_>]) {
     if_recorded(context, is_recorded, |it| it.moved(moves));
 }
 
-/// Keeps the claim of a step that was removed by force: it stays in force in working trees that still have the step.
+/// Called after a step was removed by `remove --force`, `squash` or `replace`. Its claim stays in force in working
+/// trees that still have the step.
 pub(crate) fn removed(context: &Context, plan: &Plan, step: &Step) {
     if_recorded(context, |it| it.has_anything(&step.id), |it| it.removed(plan, step));
 }

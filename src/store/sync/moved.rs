@@ -14,7 +14,7 @@ use crate::api::error::Error;
 use crate::plan::id::StepId;
 use crate::store::registry::{Answer, Change, Name, Together};
 
-/// Gives this clone's records of steps that have other ids now their new ids, in one change.
+/// For steps that got new ids: writes this clone's records of them under the new ids, in one change.
 pub(crate) fn moved(context: &Context, moves: &[(StepId, StepId)]) {
     let Some(state) = SyncState::of(context) else { return };
     let moves = moves.iter().filter(|(from, to)| from != to && state.has_own(from));
@@ -52,8 +52,8 @@ fn move_records(context: &Context, owns: &[(OwnRecord, StepId)]) -> Result<bool,
 }
 
 impl Sync<'_> {
-    /// The records of a moved step: the one under its new id, and those under its earlier ids. `taken` are the names that
-    /// other moved steps get; no record of this step remains there.
+    /// The records of a moved step: the one under its new id, and those under its earlier ids. `taken` are the new
+    /// names of all moved steps; a record under such a name is not kept as one under an earlier id.
     fn moved(&self, own: &OwnRecord, to: &StepId, taken: &HashSet<Name>) -> Result<Vec<OwnRecord>, Error> {
         let mut all = Vec::new();
         for id in own.earlier.iter().chain([&own.step]).filter(|it| !taken.contains(&self.state.name_of(it)))
@@ -73,7 +73,8 @@ impl Sync<'_> {
         Ok(all)
     }
 
-    /// The value of the record of a claim under this id; `None` if it was claimed with `--offline`.
+    /// The value that the claim's record under this id should get; `None` if the claim has no value yet, as after a
+    /// claim with `--offline`.
     fn wanted(&self, own: &OwnRecord, id: &StepId, now: &StepId) -> Result<Option<Wanted>, Error> {
         let Some(record) = own.record() else { return Ok(None) };
         let record = record.again(record.state, self.context.now, self.nonce()?).of_step(id, now);
@@ -87,7 +88,7 @@ impl Sync<'_> {
             let old = it.held.as_ref()?.revision.clone();
             Some(Change::Delete { name: it.name.clone(), old })
         });
-        // Without an answer, a record that is not renewed lapses.
+        // If there is no answer, the records lapse, because they are no longer renewed.
         let gone: Vec<_> = gone.collect();
         if !gone.is_empty() {
             self.registry.change(&gone, Together::Each).ok();

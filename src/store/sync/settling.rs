@@ -48,7 +48,7 @@ impl Sync<'_> {
     }
 
     fn settle_one(&self, own: OwnRecord, id: &StepId, seen: &Seen) -> Result<Option<Settled>, Error> {
-        // Another process is making this change.
+        // A running process is changing this record, or is about to write the step's file.
         let is_busy = own
             .writer
             .as_ref()
@@ -70,7 +70,8 @@ impl Sync<'_> {
         let own = self.with_value(own, id, step.as_ref())?;
         let is_of_here = !self.is_of_other_tree(&own);
         let (own, what) = match (own.state(), here) {
-            // Another working tree has the step's file, which may be older or newer than the one here.
+            // The claim was made in another working tree. The step's file here may be older or newer than the one
+            // there.
             _ if !is_of_here && own.is_unsettled() => (Some(own), "confirmed"),
             (Some(State::Claimed), Here::Ended(_) | Here::Unknown) if !is_of_here => return Ok(None),
             (Some(State::Claimed), Here::Ended(state)) => (self.in_state(own, state)?, "confirmed"),
@@ -94,8 +95,8 @@ impl Sync<'_> {
             _ => return Ok(None),
         };
         let Some(own) = own else { return Ok(None) };
-        // If the push shows that the claim is lost, this is stored before a file is changed: after a crash, or in another
-        // working tree that has the claim, the next call takes it back.
+        // If the push shows that the claim is lost, the loss is stored before a file is changed. Then the next call
+        // undoes the claim after a crash, and in another working tree whose file contains it.
         let own = OwnRecord { is_taken_back: true, ..own };
         let claim = own.clone();
         let why = match self.push(own, &[])? {
@@ -215,7 +216,8 @@ impl Sync<'_> {
         Ok(OwnRecord { wanted: Some(Wanted::Value { value, from: None }), ..own })
     }
 
-    /// Whether the step was claimed in another working tree that still exists. What its file says there counts.
+    /// Whether the step was claimed in another working tree that still exists. Then the step's file in that tree
+    /// decides.
     fn is_of_other_tree(&self, own: &OwnRecord) -> bool {
         let other = own.tree.as_ref().filter(|it| **it != self.state.worktree.root);
         let trees = || self.context.plans.worktrees(&self.state.worktree);
@@ -254,8 +256,8 @@ fn has_claim(step: &Step, claim: &str) -> bool {
     step.claim.as_ref().is_some_and(|it| it.id == claim)
 }
 
-/// Brings the records of steps into line with their files, which `undo` has restored. Returns what happened to claims
-/// that are lost.
+/// Brings the records of steps into line with their files, which `undo` has restored. Returns the claims that turned
+/// out to be lost.
 pub(crate) fn restored(context: &Context, steps: &[StepId]) -> Vec<Settled> {
     let mut lost = Vec::new();
     for step in steps {
