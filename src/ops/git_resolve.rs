@@ -99,7 +99,8 @@ impl Done {
     fn set_resolved(&mut self, path: &str, decided: Option<&str>, renumbered: Option<&str>) {
         for file in self.files.iter_mut().filter(|it| it.path == path) {
             file.state = "resolved";
-            file.decided.extend(decided.map(str::to_owned));
+            let is_new = |it: &&str| !file.decided.iter().any(|known| known == it);
+            file.decided.extend(decided.filter(is_new).map(str::to_owned));
             file.renumbered = file.renumbered.take().or_else(|| renumbered.map(str::to_owned));
         }
     }
@@ -427,13 +428,33 @@ fn texts_after(changes: Vec<FileOp>) -> BTreeMap<PathBuf, Option<Vec<u8>>> {
     texts
 }
 
-/// Bytes with the line endings of another version of the file, because git may convert them in the working tree.
+/// Bytes with the line ends of another version of the file, because git may convert them in the working tree. Git
+/// converts only files whose lines all end alike, so files with mixed line ends stay as they are.
 fn with_line_ends_of(model: &[u8], bytes: &[u8]) -> Vec<u8> {
-    let crlf = |it: &[u8]| it.iter().position(|it| *it == b'\n').is_some_and(|at| it[..at].ends_with(b"\r"));
     let Ok(text) = std::str::from_utf8(bytes) else { return bytes.to_vec() };
-    match (crlf(model), crlf(bytes)) {
-        (true, false) => text.replace('\n', "\r\n").into_bytes(),
-        (false, true) => text.replace("\r\n", "\n").into_bytes(),
+    match (merge::line_end(model), merge::line_end(bytes)) {
+        (Some("\r\n"), Some("\n")) => text.replace('\n', "\r\n").into_bytes(),
+        (Some("\n"), Some("\r\n")) => text.replace("\r\n", "\n").into_bytes(),
         _ => bytes.to_vec(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_line_ends_that_are_all_alike_are_converted() {
+        for (model, bytes, expected) in [
+            ("a\r\nb\r\n", "c\nd\n", "c\r\nd\r\n"),
+            ("a\nb\n", "c\r\nd\r\n", "c\nd\n"),
+            ("a\nb\n", "c\r\nd\n", "c\r\nd\n"),
+            ("a\r\nb\n", "c\nd\n", "c\nd\n"),
+            ("a\r\nb\r\n", "c\nd\r\n", "c\nd\r\n"),
+            ("a\nb\r\n", "c\r\nd\r\n", "c\r\nd\r\n"),
+            ("", "c\r\nd\n", "c\r\nd\n"),
+        ] {
+            assert_eq!(with_line_ends_of(model.as_bytes(), bytes.as_bytes()), expected.as_bytes());
+        }
     }
 }

@@ -108,7 +108,7 @@ impl Repository {
     }
 
     /// Two branches that change the files, and a merge of the second into the first.
-    fn merge(&self, ours: &[(&str, &str)], theirs: &[(&str, &str)]) -> Ran {
+    pub(crate) fn merge(&self, ours: &[(&str, &str)], theirs: &[(&str, &str)]) -> Ran {
         self.git("checkout -q -b theirs");
         self.commit(theirs);
         self.git("checkout -q main");

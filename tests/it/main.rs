@@ -23,6 +23,7 @@ mod git_merge;
 mod git_mistaken;
 mod git_places;
 mod git_removed;
+mod git_renumber;
 mod history;
 mod hostile_names;
 mod http;

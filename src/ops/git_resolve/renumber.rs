@@ -1,27 +1,27 @@
 //! Two branches added a step with the same number: the step of OURS keeps it, and that of THEIRS gets a free one.
-//! If THEIRS added dependencies on its own step, they are updated.
+//! What THEIRS added that refers to its own step gets the new number.
+
+mod relinking;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use super::merging::Merging;
-use super::places::is_archived;
+use relinking::Renumbered;
+
 use super::{Done, Resolving, Stages, with_line_ends_of};
 use crate::api::error::Error;
-use crate::git::Oid;
 use crate::plan::change::set_text;
-use crate::plan::file_name::{self, PLAN_FILE};
-use crate::plan::id::{PlanId, StepId};
-use crate::plan::merge::{self, Versions, markers};
+use crate::plan::file_name;
+use crate::plan::id::PlanId;
+use crate::plan::merge;
 use crate::plan::read::STEP_KEYS;
+use crate::plan::references;
 use crate::plan::step_number::StepNumber;
-use crate::plan::{references, steps_list};
 use crate::store::changed_after_removal::number_of;
 use crate::store::decision::Decision;
 use crate::store::transaction::{self, Transaction};
-use crate::text::header_edit::{Change, NewValue};
 use crate::text::yaml::Tree;
 
 /// A step of THEIRS with its new number. Paths are relative to the plans directory.
@@ -66,9 +66,10 @@ pub(super) fn renumber(
         written.map(drop)?;
         done.own.push(path.clone());
     }
+    let mut steps: Vec<Renumbered> = moves.iter().filter_map(Renumbered::of).collect();
+    steps.sort_by(|a, b| a.old.cmp(&b.old));
     for moved in &moves {
-        let Some(numbers) = moved.path.parent().and_then(|it| by_plan.get(it)) else { continue };
-        let (name, text) = (moved.to.to_string_lossy(), renamed(moved, numbers)?);
+        let (name, text) = (moved.to.to_string_lossy(), renamed(resolving, moved, &steps)?);
         if !moved.is_made {
             writing.create(&name, &text)?;
         } else if !resolving.context.plans.read(&moved.to).is_ok_and(|it| it.bytes == text) {
@@ -77,10 +78,7 @@ pub(super) fn renumber(
         }
         done.own.push(moved.to.clone());
     }
-    for (directory, numbers) in by_plan.iter().filter(|(directory, _)| !is_archived(directory)) {
-        dependents(resolving, writing, directory, numbers, done)?;
-        steps_list_of(resolving, writing, directory, numbers, done)?;
-    }
+    relinking::follow(resolving, writing, &moves, done)?;
     for moved in moves {
         done.set_resolved(&resolving.shown(&moved.path), None, Some(&resolving.shown(&moved.to)));
         done.clean.extend([moved.path, moved.to]);
@@ -89,16 +87,12 @@ pub(super) fn renumber(
 }
 
 /// The text of a step of THEIRS with the new numbers.
-fn renamed(moved: &Moved, numbers: &Numbers) -> Result<Vec<u8>, Error> {
-    let parts = (moved.path.parent(), number_of(&moved.to));
+fn renamed(resolving: &Resolving<'_>, moved: &Moved, steps: &[Renumbered]) -> Result<Vec<u8>, Error> {
     // A removed step only gets another file name.
-    let ((Some(directory), Some(number)), false) = (parts, is_archived(&moved.path)) else {
-        return Ok(moved.theirs.clone());
-    };
-    let plan = plan_of(directory);
-    let mut changes = followed(&plan, &moved.theirs, &[], numbers);
-    changes.insert(0, set_text("id", &StepId { plan, number }.to_string()));
-    transaction::edit(&moved.to.to_string_lossy(), &moved.theirs, &changes, STEP_KEYS)
+    let Some(own) = steps.iter().find(|it| it.path == moved.path) else { return Ok(moved.theirs.clone()) };
+    let text = relinking::renumbered_text(resolving, moved, &steps.iter().collect::<Vec<_>>(), own)?;
+    let id = set_text("id", &own.new.to_string());
+    transaction::edit(&moved.to.to_string_lossy(), &text, &[id], STEP_KEYS)
 }
 
 /// The number that a step of THEIRS got from an interrupted command, which had not staged the file yet.
@@ -161,99 +155,4 @@ pub(super) fn own_depends(plan: &PlanId, file: &[u8]) -> Vec<Option<StepNumber>>
         (step.plan == *plan).then_some(step.number)
     };
     list.items().map(|it| it.text().and_then(number)).collect()
-}
-
-/// The changes that replace old numbers by new ones in the dependencies of a file. Dependencies on steps in `but` stay.
-fn followed(plan: &PlanId, file: &[u8], but: &[Option<StepNumber>], numbers: &Numbers) -> Vec<Change> {
-    let all = own_depends(plan, file);
-    let change = |(index, number): (usize, &Option<StepNumber>)| {
-        let new = numbers.get(number.as_ref()?).filter(|_| !but.contains(number))?;
-        let value = NewValue::Word(new.to_string());
-        Some(Change::SetItem { key: "depends".to_owned(), index, value })
-    };
-    all.iter().enumerate().filter_map(change).collect()
-}
-
-/// Updates the dependencies that THEIRS added on its renumbered steps, in the other steps of the plan.
-fn dependents(
-    resolving: &Resolving<'_>,
-    writing: &mut Transaction<'_>,
-    directory: &Path,
-    numbers: &Numbers,
-    done: &mut Done,
-) -> Result<(), Error> {
-    let Some(Merging { ours, theirs: other, base, .. }) = &resolving.merging else { return Ok(()) };
-    let plan = plan_of(directory);
-    let depends = |commit: &Oid, path: &Path| -> Result<Vec<Option<StepNumber>>, Error> {
-        let mut name = format!("{commit}:").into_bytes();
-        name.extend(resolving.plans.join(path).as_os_str().as_bytes());
-        Ok(resolving.blobs.find(&name)?.map(|it| own_depends(&plan, &it)).unwrap_or_default())
-    };
-    for entry in resolving.git.tree_entries(other, &[resolving.plans.join(directory)])? {
-        let path = Path::new(OsStr::from_bytes(&entry.path));
-        let Ok(path) = path.strip_prefix(&resolving.plans) else { continue };
-        let is_own = number_of(path).is_some_and(|it| !numbers.contains_key(&it));
-        if !is_own || path.parent() != Some(directory) {
-            continue;
-        }
-        let mut before = depends(base, path)?;
-        before.extend(depends(ours, path)?);
-        let theirs = depends(other, path)?;
-        if !theirs.iter().flatten().any(|it| numbers.contains_key(it) && !before.contains(&Some(it.clone())))
-        {
-            continue;
-        }
-        let name = path.to_string_lossy();
-        let written = writing.change(&name, &|now: &[u8]| {
-            let changes = followed(&plan, now, &before, numbers);
-            let new = transaction::edit(&name, now, &changes, STEP_KEYS);
-            let is_open = markers::pick(now, 7).is_some();
-            Ok(new.map_or(Decision::Leave(()), |it| Decision::Write(it, is_open)))
-        })?;
-        if matches!(written, Decision::Write(_, false)) {
-            done.set_resolved(&resolving.shown(path), None, None);
-            done.clean.push(path.to_path_buf());
-        }
-    }
-    Ok(())
-}
-
-/// Merges a conflicted `plan.md` again, with the new numbers in the Steps list of THEIRS.
-fn steps_list_of(
-    resolving: &Resolving<'_>,
-    writing: &mut Transaction<'_>,
-    directory: &Path,
-    numbers: &Numbers,
-    done: &mut Done,
-) -> Result<(), Error> {
-    let path = directory.join(PLAN_FILE);
-    let all = resolving.conflicted()?;
-    let Some([base, Some(ours), Some(theirs)]) = all.get(&path) else { return Ok(()) };
-    let base = base.as_ref().map(|it| resolving.blob(it)).transpose()?;
-    let (ours, theirs) = (resolving.blob(ours)?, resolving.blob(theirs)?);
-    let plan = plan_of(directory);
-    let moved = numbers
-        .iter()
-        .rev()
-        .fold(theirs.clone(), |file, (from, to)| steps_list::with_moved(&plan, &file, from, to));
-    let named = format!("plans/{}", path.to_string_lossy());
-    let words = &resolving.context.config.words;
-    let before = Versions { path: &named, base: base.as_deref(), ours: &ours, theirs: &theirs };
-    let after = Versions { theirs: &moved, ..before };
-    let plain = merge::merge(before, words, &resolving.lines);
-    let merged = merge::merge(after, words, &resolving.lines);
-    let name = path.to_string_lossy();
-    let written = writing.change(&name, &|now: &[u8]| {
-        // An interrupted command may have merged it already.
-        let is_done = with_line_ends_of(&merged.bytes, now) == merged.bytes;
-        Ok(match is_done || resolving.is_untouched(now, before, &plain) {
-            true => Decision::Write(with_line_ends_of(now, &merged.bytes), ()),
-            false => Decision::Leave(()),
-        })
-    })?;
-    if merged.is_clean && matches!(written, Decision::Write(..)) {
-        done.set_resolved(&resolving.shown(&path), None, None);
-        done.clean.push(path);
-    }
-    Ok(())
 }

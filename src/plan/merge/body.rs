@@ -102,18 +102,14 @@ fn list_alike(plan: &PlanId, three: &mut Three) {
         return;
     }
     let numbers: BTreeSet<StepNumber> = lists.iter().flatten().map(|(number, _)| number.clone()).collect();
+    let lists: [BTreeMap<StepNumber, String>; 3] = lists.map(|it| it.into_iter().collect());
     for number in numbers {
-        let find = |list: &Vec<(StepNumber, String)>| {
-            list.iter().find(|(it, _)| *it == number).map(|(_, block)| block.clone())
-        };
-        let [base, ours, theirs] = [&lists[0], &lists[1], &lists[2]].map(find);
-        if base == ours && ours == theirs {
-            continue;
-        }
-        let Some(block) = one_of(&base, &ours, &theirs) else { continue };
-        for text in three.iter_mut() {
+        let blocks = lists.each_ref().map(|it| it.get(&number));
+        let [base, ours, theirs] = &blocks;
+        let Some(merged) = one_of(base, ours, theirs) else { continue };
+        for (text, _) in three.iter_mut().zip(&blocks).filter(|(_, block)| *block != merged) {
             // A version whose last item was removed has no list to hold the new item.
-            if let Some(new) = steps_list::with_block(plan, text, &number, block.as_deref()) {
+            if let Some(new) = steps_list::with_block(plan, text, &number, merged.map(String::as_str)) {
                 *text = new;
             }
         }

@@ -1,10 +1,12 @@
 //! The lists that only grow: attempts, notes and confirmations; and the lists that are sets.
 
+use std::collections::{HashMap, HashSet};
+
 use serde_json::Value;
 
 use crate::plan::change::{remove, set};
 use crate::plan::time::Time;
-use crate::text::header_edit::{self, Change, NewValue};
+use crate::text::header_edit::{self, Change, NewValue, Part, Written};
 use crate::text::yaml::{Kind, View};
 
 /// The lists whose entries are added and never changed.
@@ -18,6 +20,7 @@ pub(super) const SETS: [&str; 6] = ["depends", "tags", "goals", "success_criteri
 pub(super) struct Entry {
     pub(super) value: Value,
     pub(super) new: NewValue,
+    pub(super) written: Written,
 }
 
 impl Entry {
@@ -35,6 +38,18 @@ impl Entry {
     pub(super) fn at(&self) -> Option<Time> {
         self.text("at")?.parse().ok()
     }
+
+    pub(super) fn without_comments(self) -> Self {
+        Self { written: Written::default(), ..self }
+    }
+
+    fn part(&self) -> Part<'_> {
+        Part::New(&self.new, &self.written)
+    }
+
+    fn append(&self, key: &str) -> Change {
+        Change::Append { key: key.to_owned(), item: self.new.clone() }
+    }
 }
 
 /// The entries of a list; `None` if the value is not a list. A missing list has no entries.
@@ -43,7 +58,17 @@ pub(super) fn read(list: Option<View<'_>>) -> Option<Vec<Entry>> {
     if list.kind() != Kind::List {
         return None;
     }
-    list.items().map(|it| Some(Entry { value: it.to_json().ok()?, new: as_written(it) })).collect()
+    let entry = |(it, written): (View<'_>, Written)| {
+        Some(Entry { value: it.to_json().ok()?, new: as_written(it), written })
+    };
+    list.items().zip(header_edit::written(list)).map(entry).collect()
+}
+
+/// Leaves out the comments above the first entry that the base has at its list, too: they belong to the list.
+pub(super) fn drop_heading(entries: &mut [Entry], base: &[u8]) {
+    if let Some(first) = entries.first_mut() {
+        first.written.drop_above(&String::from_utf8_lossy(base));
+    }
 }
 
 /// The item's own text, dedented; its value if that text is not one value.
@@ -57,10 +82,13 @@ fn as_written(item: View<'_>) -> NewValue {
 
 /// The entries of `of` that `among` lacks. Equal entries are counted: if `of` has two and `among` one, one is missing.
 pub(super) fn missing<'a>(of: &'a [Entry], among: &[Entry]) -> Vec<&'a Entry> {
-    let mut left: Vec<&Value> = among.iter().map(|it| &it.value).collect();
-    let is_new = |it: &&Entry| match left.iter().position(|value| **value == it.value) {
-        Some(found) => {
-            left.swap_remove(found);
+    let mut left: HashMap<&Value, usize> = HashMap::new();
+    for entry in among {
+        *left.entry(&entry.value).or_default() += 1;
+    }
+    let is_new = |it: &&Entry| match left.get_mut(&it.value).filter(|count| **count > 0) {
+        Some(count) => {
+            *count -= 1;
             false
         }
         None => true,
@@ -70,51 +98,88 @@ pub(super) fn missing<'a>(of: &'a [Entry], among: &[Entry]) -> Vec<&'a Entry> {
 
 /// Adds entries to a list of a file, each before the first of the file's own entries that is later.
 ///
-/// In a list in brackets, the new entries stay at the end. `None` if the list cannot be edited.
+/// In a list in brackets, the new entries stay at the end. `None` if the list cannot be edited, or if it cannot have the
+/// comments of the new entries.
 pub(super) fn add(file: &[u8], key: &str, own: &[Entry], new: &[&Entry], order: &[&str]) -> Option<Vec<u8>> {
-    let append = |it: &&Entry| Change::Append { key: key.to_owned(), item: it.new.clone() };
-    let changes: Vec<Change> = new.iter().map(append).collect();
-    let file = header_edit::edit(file, &changes, order).ok()?;
-    let mut places: Vec<usize> = (0..own.len()).collect();
-    for (nth, entry) in new.iter().enumerate() {
-        let is_later = |it: &usize| own.get(*it).and_then(Entry::at) > entry.at();
-        let before = entry.at().and_then(|_| places.iter().position(is_later));
-        places.insert(before.unwrap_or(places.len()), own.len() + nth);
+    // The latest time up to each entry: the first that is later than a time is the first of the list that is.
+    let mut latest = Vec::with_capacity(own.len());
+    for entry in own {
+        latest.push(entry.at().max(latest.last().copied().flatten()));
     }
-    Some(header_edit::reordered(&file, key, &places).unwrap_or(file))
+    let place = |it: &&Entry| match it.at() {
+        Some(at) => latest.partition_point(|it| it.is_none_or(|it| it <= at)),
+        None => own.len(),
+    };
+    let mut placed: Vec<(usize, &Entry)> = new.iter().map(|it| (place(it), *it)).collect();
+    placed.sort_by_key(|it| it.0);
+    let mut placed = placed.into_iter().peekable();
+    let mut parts = Vec::with_capacity(own.len() + new.len());
+    for nth in 0..=own.len() {
+        while let Some((_, entry)) = placed.next_if(|it| it.0 == nth) {
+            parts.push(entry.part());
+        }
+        parts.extend((nth < own.len()).then_some(Part::Own(nth)));
+    }
+    let changes: Vec<Change> = new.iter().map(|it| it.append(key)).collect();
+    edited(file, key, &parts, &changes, order)
 }
 
-/// The changes that turn the list of OURS into the merged set; `None` if the value of a version is not a list.
-pub(super) fn set_changes(
+/// A list put together from parts. If it is not a block list, the changes are made one by one, which loses comments of
+/// new entries; `None` if there are any.
+fn edited(file: &[u8], key: &str, parts: &[Part<'_>], changes: &[Change], order: &[&str]) -> Option<Vec<u8>> {
+    let is_new = |it: &Part<'_>| matches!(it, Part::New(..));
+    let arranged = if parts.iter().all(is_new) {
+        // Without an item, the list is not there, or has no lines. A first item shows where the lines go.
+        let first = changes.iter().find(|it| matches!(it, Change::Append { .. }));
+        let file = first.and_then(|it| header_edit::edit(file, std::slice::from_ref(it), order).ok());
+        let parts: Vec<_> = parts.iter().copied().chain([Part::Gone(0)]).collect();
+        file.and_then(|it| header_edit::arranged(&it, key, &parts))
+    } else {
+        header_edit::arranged(file, key, parts)
+    };
+    let is_lost = |it: &Part<'_>| matches!(it, Part::New(_, written) if written.has_comments());
+    let plain = || header_edit::edit(file, changes, order).ok();
+    arranged.or_else(|| (!parts.iter().any(is_lost)).then(plain).flatten())
+}
+
+/// OURS with the merged set of a key. `None` if the value of a version is not a list, if the list of OURS cannot be
+/// edited, or if it cannot have the comments of the new items.
+pub(super) fn set_of(
+    file: &[u8],
     key: &str,
-    base: Option<View<'_>>,
-    ours: Option<View<'_>>,
-    theirs: Option<View<'_>>,
-) -> Option<Vec<Change>> {
+    [base, ours, theirs]: [Option<View<'_>>; 3],
+    heading: &[u8],
+    order: &[&str],
+) -> Option<Vec<u8>> {
+    let (base, ours, mut theirs) = (read(base)?, read(ours)?, read(theirs)?);
+    drop_heading(&mut theirs, heading);
     let name = |it: &Entry| named(key, &it.value);
-    let [base, ours, theirs] = [read(base)?, read(ours)?, read(theirs)?];
-    let [in_base, in_ours, in_theirs] =
-        [&base, &ours, &theirs].map(|it| it.iter().map(name).collect::<Vec<_>>());
-    let is_gone = |it: &String| in_base.contains(it) && !in_theirs.contains(it);
-    let gone: Vec<usize> = (0..ours.len()).filter(|nth| is_gone(&in_ours[*nth])).collect();
-    let mut changes: Vec<Change> =
-        gone.iter().rev().map(|index| Change::RemoveItem { key: key.to_owned(), index: *index }).collect();
-    let mut added = Vec::new();
+    let in_theirs: Vec<String> = theirs.iter().map(name).collect();
+    let in_ours: Vec<String> = ours.iter().map(name).collect();
+    let in_base: HashSet<String> = base.iter().map(name).collect();
+    let has_theirs: HashSet<&String> = in_theirs.iter().collect();
+    let is_gone = |it: &String| in_base.contains(it) && !has_theirs.contains(it);
+    let gone: Vec<bool> = in_ours.iter().map(is_gone).collect();
+    let part = |(nth, is_gone): (usize, &bool)| if *is_gone { Part::Gone(nth) } else { Part::Own(nth) };
+    let mut parts: Vec<Part<'_>> = gone.iter().enumerate().map(part).collect();
+    let removal = |index| Change::RemoveItem { key: key.to_owned(), index };
+    let mut changes: Vec<Change> = (0..gone.len()).rev().filter(|nth| gone[*nth]).map(removal).collect();
+    let mut known: HashSet<&String> = in_ours.iter().collect();
     for (entry, name) in theirs.iter().zip(&in_theirs) {
-        if !in_base.contains(name) && !in_ours.contains(name) && !added.contains(&name) {
-            added.push(name);
-            changes.push(Change::Append { key: key.to_owned(), item: entry.new.clone() });
+        if !in_base.contains(name) && known.insert(name) {
+            parts.push(entry.part());
+            changes.push(entry.append(key));
         }
     }
-    if !gone.is_empty()
-        && gone.len() == ours.len()
-        && added.is_empty()
-        && theirs.is_empty()
-        && key != "depends"
-    {
-        return Some(vec![remove(key)]);
+    let is_emptied = !gone.is_empty() && gone.iter().all(|it| *it) && parts.len() == gone.len();
+    if is_emptied && theirs.is_empty() && key != "depends" {
+        changes = vec![remove(key)];
     }
-    Some(changes)
+    let has_items = parts.iter().any(|it| !matches!(it, Part::Gone(_)));
+    match has_items {
+        true => edited(file, key, &parts, &changes, order),
+        false => header_edit::edit(file, &changes, order).ok(),
+    }
 }
 
 /// An item's name: `step-2` and `2` are one dependency.

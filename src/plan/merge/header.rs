@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 use super::body::one_of;
 use super::entries::{self, Entry, LOGS, SETS};
 use super::status::{self, Tries, Winner, WrittenClaim, WrittenStatus};
-use super::{CLAIMED_TWICE, FileKind, Side, Sides, TextMerge, TextMerged};
+use super::{CLAIMED_TWICE, FileKind, Side, Sides, TextMerge, TextMerged, both};
 use crate::plan::read::{PLAN_KEYS, STEP_KEYS};
 use crate::plan::time::Time;
 use crate::plan::words::{PlanStatus, Words};
 use crate::text::front_matter::{self, Header};
-use crate::text::header_edit::{self, NewValue, Piece, Pieces};
+use crate::text::header_edit::{self, NewValue, Piece, Pieces, Written};
 use crate::text::yaml::{self, Kind, Tree, View};
 
 /// A merged front matter with its delimiter lines.
@@ -37,8 +37,11 @@ pub(super) fn merge(
     if let Some(one) = one_of(base.header(), ours.header(), theirs.header()) {
         let side = if one == ours.header() { ours } else { theirs };
         let may_lack_entries = kind != FileKind::Other && ours.header() != theirs.header();
-        let whole = may_lack_entries.then(|| with_entries_of(base, side, order)).flatten();
-        return clean(whole.as_deref().unwrap_or(one));
+        let whole = if may_lack_entries { with_entries_of(base, side, order) } else { Ok(None) };
+        if let Ok(whole) = whole {
+            return clean(whole.as_deref().unwrap_or(one));
+        }
+        // The list of the other side may be one that can be edited. Otherwise there is a conflict about this key.
     }
     match [base, ours, theirs].map(Side::has_header) {
         [_, true, true] => {}
@@ -47,6 +50,7 @@ pub(super) fn merge(
         _ => return None,
     }
     let mut merge = Merge {
+        disputed: Vec::new(),
         sides,
         order,
         file: ours.header().to_vec(),
@@ -58,26 +62,29 @@ pub(super) fn merge(
         let more = merge.status(kind, words)?;
         merge.logs(&more)?;
     }
-    merge.sets()?;
+    merge.sets();
     merge.assemble(lines)
 }
 
+/// A list cannot take the entries that it lacks.
+struct CannotTake;
+
 /// The front matter of the only side that changed it, with the entries of the base that it lacks: an `undo` or a revert
-/// changes the status back, but the attempt stays readable. `None` if it lacks none, or a list cannot be edited.
-fn with_entries_of(base: &Side<'_>, side: &Side<'_>, order: &[&str]) -> Option<Vec<u8>> {
+/// changes the status back, but the attempt stays readable. `None` if it lacks none.
+fn with_entries_of(base: &Side<'_>, side: &Side<'_>, order: &[&str]) -> Result<Option<Vec<u8>>, CannotTake> {
     let mut file = None;
     for key in LOGS {
+        let Some(mut before) = entries::read(base.get(key)).filter(|it| !it.is_empty()) else { continue };
+        entries::drop_heading(&mut before, side.piece(key));
         // A text instead of a list cannot take entries.
-        let (Some(before), Some(own)) = (entries::read(base.get(key)), entries::read(side.get(key))) else {
-            continue;
-        };
+        let own = entries::read(side.get(key)).filter(|_| side.has_header()).ok_or(CannotTake)?;
         let lacking = entries::missing(&before, &own);
-        if !lacking.is_empty() && side.has_header() {
+        if !lacking.is_empty() {
             let header = file.as_deref().unwrap_or(side.header());
-            file = Some(entries::add(header, key, &own, &lacking, order)?);
+            file = Some(entries::add(header, key, &own, &lacking, order).ok_or(CannotTake)?);
         }
     }
-    file
+    Ok(file)
 }
 
 /// Entries that the merge itself adds to the lists.
@@ -92,6 +99,8 @@ struct Merge<'a> {
     taken: BTreeMap<String, Winner>,
     /// Keys that `file` has in their final form.
     settled: Vec<String>,
+    /// Keys whose entries could not be put together: a conflict.
+    disputed: Vec<String>,
     decided: Vec<String>,
 }
 
@@ -117,7 +126,10 @@ impl<'a> Merge<'a> {
         let statuses =
             statuses.map(|word| WrittenStatus { word, status: word.and_then(|it| words.read(it)) });
         let [base, ours, theirs] = self.all().map(|it| entries::read(it.get("attempts")));
-        let (base, ours, theirs) = (base?, ours?, theirs?);
+        let base = base?;
+        // A text in place of a list that had entries is a conflict, which does not concern the other keys.
+        let or_none = |it: Option<Vec<Entry>>| it.or_else(|| (!base.is_empty()).then(Vec::new));
+        let (ours, theirs) = (or_none(ours)?, or_none(theirs)?);
         let brief = |of: Vec<&Entry>| {
             let part = |it: &Entry, key: &str| it.text(key).unwrap_or_default().to_owned();
             of.into_iter().map(|it| (part(it, "at"), part(it, "outcome"))).collect()
@@ -216,10 +228,16 @@ impl<'a> Merge<'a> {
         for key in LOGS {
             let extra: Vec<&Entry> = more.iter().filter(|(of, _)| *of == key).map(|(_, it)| it).collect();
             let read = [base, ours, theirs].map(|it| entries::read(it.get(key)));
-            let [Some(before), Some(own), Some(other)] = read else {
+            let had_entries = read[0].as_ref().is_some_and(|it| !it.is_empty());
+            let [Some(before), Some(own), Some(mut other)] = read else {
                 // A text instead of a list is merged like any other value, but cannot take entries.
-                if extra.is_empty() { continue } else { return None }
+                if !extra.is_empty() {
+                    return None;
+                }
+                self.disputed.extend(had_entries.then(|| key.to_owned()));
+                continue;
             };
+            entries::drop_heading(&mut other, base.piece(key));
             let one = one_of(base.piece(key), ours.piece(key), theirs.piece(key));
             let is_whole =
                 entries::missing(&before, if one == Some(ours.piece(key)) { &own } else { &other });
@@ -227,9 +245,16 @@ impl<'a> Merge<'a> {
                 continue;
             }
             let mut new = entries::missing(&other, &own);
-            new.extend(extra.into_iter().filter(|it| !own.iter().any(|own| own.value == it.value)));
+            new.extend(extra.iter().copied().filter(|it| !own.iter().any(|own| own.value == it.value)));
             if !new.is_empty() {
-                self.file = entries::add(&self.file, key, &own, &new, self.order)?;
+                let Some(file) = entries::add(&self.file, key, &own, &new, self.order) else {
+                    if !extra.is_empty() {
+                        return None;
+                    }
+                    self.disputed.push(key.to_owned());
+                    continue;
+                };
+                self.file = file;
                 self.decided.push(format!("{key}: {} added", new.len()));
             }
             self.settled.push(key.to_owned());
@@ -237,18 +262,18 @@ impl<'a> Merge<'a> {
         Some(())
     }
 
-    fn sets(&mut self) -> Option<()> {
+    fn sets(&mut self) {
         let [base, ours, theirs] = self.all();
         for key in SETS {
             if one_of(base.piece(key), ours.piece(key), theirs.piece(key)).is_some() {
                 continue;
             }
-            let changes = entries::set_changes(key, base.get(key), ours.get(key), theirs.get(key));
-            let Some(changes) = changes else { continue };
-            self.file = header_edit::edit(&self.file, &changes, self.order).ok()?;
-            self.settled.push(key.to_owned());
+            let lists = [base, ours, theirs].map(|it| it.get(key));
+            if let Some(file) = entries::set_of(&self.file, key, lists, base.piece(key), self.order) {
+                self.file = file;
+                self.settled.push(key.to_owned());
+            }
         }
-        Some(())
     }
 
     /// Joins the pieces: those of OURS stay in their order, and each piece that only THEIRS has is inserted at the
@@ -300,7 +325,14 @@ impl<'a> Merge<'a> {
         let [base, ours, theirs] = self.all();
         let clean = |bytes: &[u8]| Some(TextMerged { bytes: bytes.to_vec(), is_clean: true });
         if self.settled.iter().any(|it| it == key) {
-            return clean(own);
+            // The comments above the key are merged by lines.
+            let texts = [base.piece(key), own, theirs.piece(key)].map(|it| it.split_at(comments_above(it)));
+            let above = merged_lines(texts[0].0, texts[1].0, texts[2].0, lines)?;
+            return Some(TextMerged { bytes: [&above.bytes, texts[1].1].concat(), ..above });
+        }
+        if self.disputed.iter().any(|it| it == key) {
+            let merged = merged_lines(base.piece(key), own, theirs.piece(key), lines)?;
+            return Some(if merged.is_clean { both(own, theirs.piece(key)) } else { merged });
         }
         match self.taken.get(key) {
             Some(Winner::Ours) => return clean(own),
@@ -366,6 +398,15 @@ impl Own {
     }
 }
 
+/// The length of the comments and blank lines above a key.
+fn comments_above(piece: &[u8]) -> usize {
+    let is_above = |line: &&[u8]| {
+        let text = line.trim_ascii_start();
+        text.is_empty() || text.starts_with(b"#")
+    };
+    piece.split_inclusive(|it| *it == b'\n').take_while(is_above).map(<[u8]>::len).sum()
+}
+
 fn merged_lines(base: &[u8], ours: &[u8], theirs: &[u8], lines: &dyn TextMerge) -> Option<TextMerged> {
     match one_of(base, ours, theirs) {
         Some(one) => Some(TextMerged { bytes: one.to_vec(), is_clean: true }),
@@ -388,5 +429,9 @@ fn new_entry<'a>(parts: impl Iterator<Item = (&'static str, Option<&'a str>)>) -
         let value = if is_time { NewValue::Word(text.to_owned()) } else { NewValue::Text(text.to_owned()) };
         new.push((key.to_owned(), value));
     }
-    (!new.is_empty()).then(|| Entry { value: value.into(), new: NewValue::Map(new) })
+    (!new.is_empty()).then(|| Entry {
+        value: value.into(),
+        new: NewValue::Map(new),
+        written: Written::default(),
+    })
 }

@@ -6,6 +6,8 @@
 mod body;
 mod entries;
 mod header;
+#[cfg(test)]
+mod list_tests;
 pub mod markers;
 mod squashed;
 mod status;
@@ -97,7 +99,21 @@ pub fn merge(of: Versions<'_>, words: &Words, lines: &dyn TextMerge) -> Merged {
     if base == Some(ours) {
         return Merged::clean(theirs);
     }
-    by_meaning(path, base, ours, theirs, words, lines).unwrap_or_else(|| by_lines(base, ours, theirs, lines))
+    let merged = by_meaning(path, base, ours, theirs, words, lines);
+    merged.unwrap_or_else(|| by_lines_with_entries(of, lines))
+}
+
+/// Merges by lines, unless that would lose an entry without a conflict.
+fn by_lines_with_entries(of: Versions<'_>, lines: &dyn TextMerge) -> Merged {
+    let merged = by_lines(of.base, of.ours, of.theirs, lines);
+    let has_entries = FileKind::of(of.path).0 != FileKind::Other;
+    let result = std::slice::from_ref(&merged.bytes);
+    let loses = |side: &[u8]| missing_logs(side, result);
+    if !has_entries || !merged.is_clean || !loses(of.ours) && !loses(of.theirs) {
+        return merged;
+    }
+    let TextMerged { bytes, is_clean } = both(of.ours, of.theirs);
+    Merged { bytes, is_clean, ..merged }
 }
 
 fn by_lines(base: Option<&[u8]>, ours: &[u8], theirs: &[u8], lines: &dyn TextMerge) -> Merged {
@@ -179,10 +195,10 @@ fn by_meaning(
     words: &Words,
     lines: &dyn TextMerge,
 ) -> Option<Merged> {
-    let eol = if uses_crlf(ours) { "\r\n" } else { "\n" };
     // After a criss-cross merge, git's base is itself a merge and may contain conflict markers.
     let picked = base.and_then(|it| markers::SIZES.into_iter().find_map(|size| markers::pick(it, size)));
     let base = picked.as_ref().map(|it| it.ours.as_slice()).or(base);
+    let eol = line_end(ours).or_else(|| line_end(base?));
     let base = base.map(|it| with_line_ends(it, eol)).transpose().ok()?;
     let theirs = with_line_ends(theirs, eol).ok()?;
     let own = Side::read(path, ours)?;
@@ -251,17 +267,28 @@ impl Sides<'_> {
     }
 }
 
-fn uses_crlf(bytes: &[u8]) -> bool {
-    let first = bytes.iter().position(|it| *it == b'\n');
-    first.is_some_and(|it| bytes[..it].ends_with(b"\r"))
+/// What ends the lines of a file; `None` if they end differently, or if none ends.
+pub fn line_end(bytes: &[u8]) -> Option<&'static str> {
+    let (mut crlf, mut lf) = (false, false);
+    for (at, _) in bytes.iter().enumerate().filter(|(_, it)| **it == b'\n') {
+        *(if bytes[..at].ends_with(b"\r") { &mut crlf } else { &mut lf }) = true;
+    }
+    match (crlf, lf) {
+        (true, false) => Some("\r\n"),
+        (false, true) => Some("\n"),
+        _ => None,
+    }
 }
 
-fn with_line_ends(bytes: &[u8], eol: &str) -> Result<Vec<u8>, std::str::Utf8Error> {
+/// A version with the line ends of another one. A file whose first line already ends like that stays as it is.
+fn with_line_ends(bytes: &[u8], eol: Option<&str>) -> Result<Vec<u8>, std::str::Utf8Error> {
     let text = std::str::from_utf8(bytes)?;
-    if uses_crlf(bytes) == (eol == "\r\n") {
-        return Ok(bytes.to_vec());
+    let first = bytes.iter().position(|it| *it == b'\n');
+    let own = first.map(|it| if bytes[..it].ends_with(b"\r") { "\r\n" } else { "\n" });
+    match eol.filter(|_| own != eol) {
+        Some(eol) => Ok(text.replace("\r\n", "\n").replace('\n', eol).into_bytes()),
+        None => Ok(bytes.to_vec()),
     }
-    Ok(text.replace("\r\n", "\n").replace('\n', eol).into_bytes())
 }
 
 /// Whether a version has attempts, notes or confirmations that none of the later ones has.
@@ -349,7 +376,11 @@ pub fn with_logs_of(file: &[u8], other: &[u8], known: Option<&[u8]>) -> Option<V
         let wanted: Vec<_> = entries::missing(&other, &known).into_iter().cloned().collect();
         let new = entries::missing(&wanted, &own);
         if !new.is_empty() {
-            merged = entries::add(&merged, key, &own, &new, STEP_KEYS)?;
+            // The entries matter more than comments that the list cannot take.
+            let plain = || new.iter().map(|it| (*it).clone().without_comments()).collect::<Vec<_>>();
+            merged = entries::add(&merged, key, &own, &new, STEP_KEYS).or_else(|| {
+                entries::add(&merged, key, &own, &plain().iter().collect::<Vec<_>>(), STEP_KEYS)
+            })?;
         }
     }
     (merged != file).then_some(merged)

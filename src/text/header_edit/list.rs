@@ -173,7 +173,7 @@ fn append_block(sheet: &Sheet<'_>, list: View<'_>, item: &NewValue) -> Result<Ve
 }
 
 /// The spaces between a dash and its item, to be used for a new item; one space if there are none, or not only spaces.
-fn gap<'a>(sheet: &Sheet<'a>, dash: usize, item: usize) -> &'a str {
+pub(super) fn gap<'a>(sheet: &Sheet<'a>, dash: usize, item: usize) -> &'a str {
     let gap = sheet.text().get(dash + 1..item).unwrap_or_default();
     if !gap.is_empty() && gap.bytes().all(|it| it == b' ') { gap } else { " " }
 }

@@ -4,6 +4,7 @@
 //! if the copy, parsed again, means the old data with exactly that change. The module knows YAML and the place of some
 //! keys, but nothing of plans.
 
+mod arrange;
 mod insert;
 mod lines;
 mod list;
@@ -16,7 +17,8 @@ mod replace;
 mod value;
 mod verify;
 
-pub use pieces::{Piece, Pieces, pieces, reordered};
+pub use arrange::{Part, Written, arranged, written};
+pub use pieces::{Piece, Pieces, pieces};
 pub use refusal::EditError;
 pub use value::NewValue;
 

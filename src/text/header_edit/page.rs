@@ -77,6 +77,12 @@ impl Page {
         self.header.as_ref().map(|(_, tree)| tree.root())
     }
 
+    /// The parsed front matter and where it begins in the file.
+    pub(super) fn sheet(&self) -> Option<(usize, Sheet<'_>)> {
+        let (range, tree) = self.header.as_ref()?;
+        Some((range.start, Sheet::new(&self.bytes, range, tree, Reach::Narrow)))
+    }
+
     /// Applies one change; the page that comes back has been verified.
     pub(super) fn apply(self, change: &Change, order: &[&str]) -> Result<Self, EditError> {
         check_values(change)?;
@@ -235,7 +241,7 @@ fn spliced(bytes: &[u8], offset: usize, mut splices: Vec<Splice>) -> Result<Vec<
     Ok(out)
 }
 
-fn within_limits(bytes: Vec<u8>) -> Result<Vec<u8>, EditError> {
+pub(super) fn within_limits(bytes: Vec<u8>) -> Result<Vec<u8>, EditError> {
     let yaml = front_matter::split(&bytes).yaml().map_or(0, <[u8]>::len);
     let (limit, what) = match (bytes.len() > MAX_FILE, yaml > MAX_FRONT_MATTER) {
         (true, _) => (MAX_FILE, "file"),

@@ -1,0 +1,392 @@
+//! References to the steps of THEIRS that get new numbers: dependencies, lines of Steps lists and links, in all live
+//! plans.
+//!
+//! A reference that only THEIRS has means the step of THEIRS and gets the new number; one that OURS has means the step
+//! of OURS and stays. If both sides added references to one file, the file is merged again, with the new numbers in
+//! THEIRS. A file that referred to the number before the sides made their steps, or that cannot be merged again, stays
+//! and is reported.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use super::super::places::is_archived;
+use super::super::{Done, Merging, Resolving, Stages, with_line_ends_of};
+use super::{Moved, plan_of};
+use crate::api::error::Error;
+use crate::git::Oid;
+use crate::plan::file_name::{self, PLAN_FILE};
+use crate::plan::id::{PlanId, StepId};
+use crate::plan::merge::{self, TextMerge, Versions};
+use crate::plan::model::Plan;
+use crate::plan::read::{self, STEP_KEYS};
+use crate::plan::references::{self, MovedFile};
+use crate::plan::steps_list;
+use crate::store::changed_after_removal::number_of;
+use crate::store::decision::Decision;
+use crate::store::load;
+use crate::store::relink::{self, Gone, Waits};
+use crate::store::transaction::Transaction;
+use crate::text::header_edit;
+
+/// A step of THEIRS with its old and its new id.
+pub(super) struct Renumbered {
+    pub(super) old: StepId,
+    pub(super) new: StepId,
+    file: MovedFile,
+    /// The path of its old number.
+    pub(super) path: PathBuf,
+}
+
+impl Renumbered {
+    /// None for a step in the archive, to which nothing refers.
+    pub(super) fn of(moved: &Moved) -> Option<Self> {
+        let (from, to) = (number_of(&moved.path)?, number_of(&moved.to)?);
+        let plan = plan_of(moved.path.parent().filter(|it| !is_archived(it))?);
+        let name = moved.path.file_name()?.to_string_lossy().into_owned();
+        let file = MovedFile { plan: plan.clone(), from: name, to: file_name::step_file(&to) };
+        let id = |number| StepId { plan: plan.clone(), number };
+        Some(Self { old: id(from), new: id(to), file, path: moved.path.clone() })
+    }
+
+    fn gone(&self) -> Gone {
+        Gone::moved(self.old.clone(), self.new.clone())
+    }
+}
+
+/// The three versions of a file; without a base, neither side had it before.
+struct Known {
+    base: Option<Vec<u8>>,
+    ours: Option<Vec<u8>>,
+    theirs: Option<Vec<u8>>,
+    is_conflicted: bool,
+}
+
+/// Whose step the references in a file mean, by the new number.
+struct Whose<'a> {
+    theirs: Vec<&'a Renumbered>,
+    /// Both sides added references.
+    both: Vec<&'a Renumbered>,
+    unclear: Vec<&'a Renumbered>,
+}
+
+struct Edited<'a> {
+    bytes: Vec<u8>,
+    /// Whether the file has no conflict left; `None` if that has not changed.
+    is_clean: Option<bool>,
+    unclear: Vec<&'a Renumbered>,
+}
+
+/// A file with the new numbers. `None` if it cannot be edited.
+pub(super) fn followed(path: &Path, file: &[u8], steps: &[&Renumbered]) -> Option<Vec<u8>> {
+    let plan = plan_of(path.parent()?);
+    // From the last number on, so that no line of a list moves over one that still has to move.
+    steps.iter().rev().try_fold(file.to_vec(), |file, it| {
+        let file = references::followed_step_links(&file, Some(&plan), &it.file).unwrap_or(file);
+        let new = std::slice::from_ref(&it.new);
+        match number_of(path) {
+            Some(number) => {
+                let own = StepId { plan: plan.clone(), number };
+                header_edit::edit(&file, &relink::changes(&file, &own, &it.old, new), STEP_KEYS).ok()
+            }
+            None if plan == it.old.plan => {
+                Some(steps_list::with_moved(&plan, &file, &it.old.number, &it.new.number))
+            }
+            None => Some(steps_list::relinked(&plan, &file, &it.old, new)),
+        }
+    })
+}
+
+/// Whether a file refers to the old number of a step.
+fn refers(path: &Path, file: &[u8], to: &Renumbered) -> bool {
+    followed(path, file, &[to]).is_none_or(|it| it != file) || is_in_section(path, file, to)
+}
+
+/// Whether the text of a step's Dependencies section decides that it waits for the old number.
+fn is_in_section(path: &Path, file: &[u8], to: &Renumbered) -> bool {
+    let (Some(number), Some(directory)) = (number_of(path), path.parent()) else { return false };
+    let own = StepId { plan: plan_of(directory), number };
+    !relink::has_key(file, "depends") && references::are_in_prose(&own, file, &to.old)
+}
+
+/// Updates the references in the files of all live plans, except those of `moved`.
+pub(super) fn follow(
+    resolving: &Resolving<'_>,
+    writing: &mut Transaction<'_>,
+    moved: &[Moved],
+    done: &mut Done,
+) -> Result<(), Error> {
+    let mut steps: Vec<Renumbered> = moved.iter().filter_map(Renumbered::of).collect();
+    steps.sort_by(|a, b| a.old.cmp(&b.old));
+    if steps.is_empty() {
+        return Ok(());
+    }
+    let conflicted = resolving.conflicted()?;
+    let is_repeated = moved.iter().any(|it| it.is_made);
+    let is_moved = |path: &PathBuf| moved.iter().any(|it| it.path == *path || it.to == *path);
+    let plans = &resolving.context.plans;
+    for plan in load::plan_names(resolving.context) {
+        let names = plans.names(Path::new(&plan)).into_iter();
+        let paths = names.map(|it| Path::new(&plan).join(it)).filter(|it| !is_moved(it));
+        let (lists, files): (Vec<_>, Vec<_>) =
+            paths.partition(|it| it.file_name() == Some(OsStr::new(PLAN_FILE)));
+        // The steps are read with the lines that the Steps list has afterwards.
+        for path in lists.into_iter().chain(files.into_iter().filter(|it| number_of(it).is_some())) {
+            let Ok(now) = plans.read(&path).map(|it| it.bytes) else { continue };
+            let named: Vec<&Renumbered> = steps.iter().filter(|it| may_name(&plan, &now, it)).collect();
+            let stages = conflicted.get(&path);
+            if named.is_empty() {
+                continue;
+            }
+            let file = References { resolving, path: &path, stages };
+            file.follow(writing, &named, done)?;
+            if is_repeated {
+                file.stage_repeated(&named, done)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Whether a file of a plan can refer to a step: a file of another plan must contain the name of the step's plan, which
+/// can be encoded.
+fn may_name(plan: &str, file: &[u8], step: &Renumbered) -> bool {
+    let of = &step.old.plan;
+    let has = |text: &[u8]| file.windows(text.len()).any(|it| it == text);
+    PlanId::new(plan) == *of || !of.as_str().is_ascii() || file.contains(&b'%') || has(of.as_str().as_bytes())
+}
+
+struct References<'a> {
+    resolving: &'a Resolving<'a>,
+    path: &'a Path,
+    stages: Option<&'a Stages>,
+}
+
+impl<'a> References<'a> {
+    fn follow(
+        &self,
+        writing: &mut Transaction<'_>,
+        named: &[&'a Renumbered],
+        done: &mut Done,
+    ) -> Result<(), Error> {
+        let path = self.path;
+        let name = path.to_string_lossy();
+        let known = self.known(&self.resolving.context.plans.read(path)?.bytes)?;
+        let written = writing.change(&name, &|now: &[u8]| {
+            let edited = self.edited(now, &known, named);
+            Ok(match edited.bytes == now && edited.is_clean != Some(true) {
+                true => Decision::Leave(edited.unclear),
+                false => Decision::Write(edited.bytes, (edited.is_clean, edited.unclear)),
+            })
+        })?;
+        let unclear = match written {
+            Decision::Leave(unclear) => unclear,
+            Decision::Write(_, (is_clean, unclear)) => {
+                if is_clean.unwrap_or(!known.is_conflicted || done.clean.iter().any(|it| it == path)) {
+                    done.set_resolved(&self.resolving.shown(path), None, None);
+                    done.clean.push(path.to_path_buf());
+                }
+                unclear
+            }
+        };
+        for step in unclear {
+            let number = &step.old.number;
+            let file = self.resolving.shown(path);
+            let said =
+                format!("{file} refers to step {number}, which can be either step; it was not changed");
+            done.set_resolved(&self.resolving.shown(&step.path), Some(&said), None);
+        }
+        Ok(())
+    }
+
+    /// An interrupted command may have changed the file before it was staged.
+    fn stage_repeated(&self, named: &[&'a Renumbered], done: &mut Done) -> Result<(), Error> {
+        let entries = self.resolving.git.index_entries(&[self.resolving.plans.join(self.path)])?;
+        let Some(staged) = entries.iter().find(|it| it.stage == 0) else { return Ok(()) };
+        let (staged, now) =
+            (self.resolving.blob(&staged.oid)?, self.resolving.context.plans.read(self.path)?.bytes);
+        let edited = self.edited(&staged, &self.known(&staged)?, named).bytes;
+        if edited != staged && with_line_ends_of(&now, &edited) == now {
+            done.clean.push(self.path.to_path_buf());
+        }
+        Ok(())
+    }
+
+    /// The file with the new numbers, and the steps whose references cannot be attributed.
+    fn edited<'s>(&self, now: &[u8], known: &Known, named: &[&'s Renumbered]) -> Edited<'s> {
+        let Whose { theirs, both, mut unclear } = self.whose(now, known, named);
+        let mut wanted = [&theirs[..], &both[..]].concat();
+        wanted.sort_by(|a, b| a.old.cmp(&b.old));
+        if (known.is_conflicted || !both.is_empty())
+            && !wanted.is_empty()
+            && let Some((bytes, is_clean)) = self.merged_again(now, known, &wanted)
+        {
+            unclear.extend(wanted.iter().filter(|it| is_in_section(self.path, &bytes, it)));
+            return Edited { bytes, is_clean: Some(is_clean), unclear };
+        }
+        unclear.extend(both);
+        let bytes = followed(self.path, now, &theirs).and_then(|it| self.kept_waiting(now, it, &theirs));
+        let bytes = bytes.unwrap_or_else(|| now.to_vec());
+        unclear.extend(theirs.iter().filter(|it| refers(self.path, &bytes, it)));
+        Edited { bytes, is_clean: None, unclear }
+    }
+
+    fn whose<'s>(&self, now: &[u8], known: &Known, named: &[&'s Renumbered]) -> Whose<'s> {
+        let mut whose = Whose { theirs: Vec::new(), both: Vec::new(), unclear: Vec::new() };
+        for step in named {
+            let has = |of: &Option<Vec<u8>>| of.as_ref().is_some_and(|it| refers(self.path, it, step));
+            let is_theirs = has(&known.theirs);
+            let is_there = refers(self.path, now, step) || known.is_conflicted && is_theirs;
+            if !is_there {
+                continue;
+            }
+            match (has(&known.base), has(&known.ours)) {
+                (true, _) => whose.unclear.push(*step),
+                (false, false) => whose.theirs.push(*step),
+                (false, true) if is_theirs => whose.both.push(*step),
+                (false, true) => {}
+            }
+        }
+        whose
+    }
+
+    /// The merge with the new numbers in THEIRS, and whether it has no conflict. `None` if the file is not as the merge
+    /// left it.
+    fn merged_again(&self, now: &[u8], known: &Known, steps: &[&Renumbered]) -> Option<(Vec<u8>, bool)> {
+        let (Some(ours), Some(theirs)) = (&known.ours, &known.theirs) else { return None };
+        let moved = followed(self.path, theirs, steps)?;
+        let named = format!("plans/{}", self.path.to_string_lossy());
+        let before = Versions { path: &named, base: known.base.as_deref(), ours, theirs };
+        let (plain, merged) =
+            (self.resolving.merge(before), self.resolving.merge(Versions { theirs: &moved, ..before }));
+        let base = known.base.as_deref().unwrap_or_default();
+        let by_lines = || self.resolving.lines.merge(base, ours, theirs);
+        let is_by_git =
+            || by_lines().is_some_and(|it| it.is_clean && with_line_ends_of(&it.bytes, now) == it.bytes);
+        // An interrupted command may have merged it already.
+        let is_done = || with_line_ends_of(&merged.bytes, now) == merged.bytes;
+        let is_untouched = self.resolving.is_untouched(now, before, &plain) || is_by_git() || is_done();
+        is_untouched.then(|| (with_line_ends_of(now, &merged.bytes), merged.is_clean))
+    }
+
+    /// A step whose Dependencies section names the number gets a `depends` with the new one, as with `move`.
+    fn kept_waiting(&self, before: &[u8], after: Vec<u8>, steps: &[&Renumbered]) -> Option<Vec<u8>> {
+        let Some(number) =
+            number_of(self.path).filter(|_| steps.iter().any(|it| is_in_section(self.path, before, it)))
+        else {
+            return Some(after);
+        };
+        let plan = load::existing_plan(self.resolving.context, &plan_of(self.path.parent()?)).ok()?;
+        let id = StepId { plan: plan.id.clone(), number };
+        waiting_as_before(
+            self.resolving,
+            (&plan, &plan),
+            (&id, self.path, before),
+            (&id, self.path, after),
+            steps,
+        )
+    }
+
+    fn known(&self, now: &[u8]) -> Result<Known, Error> {
+        let resolving = self.resolving;
+        if let Some([base, ours, theirs]) = self.stages {
+            let side = |oid: &Option<Oid>, is_ours| {
+                oid.as_ref().map(|it| resolving.own_version(self.path, it, is_ours)).transpose()
+            };
+            let base = base.as_ref().map(|it| resolving.blob(it)).transpose()?;
+            let (ours, theirs) = (side(ours, true)?, side(theirs, false)?);
+            return Ok(Known { base, ours, theirs, is_conflicted: true });
+        }
+        let [base, ours, theirs] = match &resolving.merging {
+            Some(Merging { base, ours, theirs, .. }) => [base, ours, theirs].map(|it| Some(it.clone())),
+            // While a stash is applied, no commit is merged.
+            None => [None, resolving.git.head_commit()?, None],
+        };
+        let of = |commit: Option<Oid>| commit.map(|it| self.version(&it, now)).transpose();
+        let (base, ours, theirs) = (of(base)?.flatten(), of(ours)?.flatten(), of(theirs)?.flatten());
+        Ok(Known { base, ours, theirs, is_conflicted: false })
+    }
+
+    /// The file in a commit, where it can have another name if it is a step.
+    fn version(&self, commit: &Oid, now: &[u8]) -> Result<Option<Vec<u8>>, Error> {
+        let resolving = self.resolving;
+        let mut name = format!("{commit}:").into_bytes();
+        name.extend(resolving.plans.join(self.path).as_os_str().as_bytes());
+        let identity = merge::identity(now);
+        let is_other =
+            |it: &[u8]| identity.is_some() && merge::identity(it).is_some_and(|it| Some(it) != identity);
+        let same = resolving.blobs.find(&name)?.filter(|it| !is_other(it));
+        let (None, Some(_), Some(directory)) = (&same, &identity, self.path.parent()) else {
+            return Ok(same);
+        };
+        for entry in resolving.git.tree_entries(commit, &[resolving.plans.join(directory)])? {
+            if number_of(Path::new(OsStr::from_bytes(&entry.path))).is_some() {
+                let text = resolving.blob(&entry.oid)?;
+                if merge::identity(&text) == identity {
+                    return Ok(Some(text));
+                }
+            }
+        }
+        Ok(None)
+    }
+}
+
+type Placed<'a, T> = (&'a StepId, &'a Path, T);
+
+/// A step's file with a `depends`, if without one it would not wait for the same steps as before.
+fn waiting_as_before(
+    resolving: &Resolving<'_>,
+    (plan_before, plan): (&Plan, &Plan),
+    (id_before, path_before, before): Placed<'_, &[u8]>,
+    (id, path, after): Placed<'_, Vec<u8>>,
+    steps: &[&Renumbered],
+) -> Option<Vec<u8>> {
+    let context = resolving.context;
+    let [path_before, path] = [path_before, path].map(|it| it.to_string_lossy().into_owned());
+    let content = read::Content::new(before.to_vec(), context.now);
+    let step = read::read_step_of(plan_before, id_before, &path_before, content, &context.config.words);
+    if step.unreadable().is_some() {
+        return None;
+    }
+    let gone: Vec<Gone> = steps.iter().map(|it| it.gone()).collect();
+    let wanted = relink::followed_depends(&step, &gone);
+    let wanted = Waits { steps: &wanted, ranges: &step.ranges, gone: &gone };
+    relink::kept_waiting(context, plan, (id, &path), after, &wanted).ok()
+}
+
+/// The text of a renumbered step of THEIRS: all of its references mean steps of THEIRS.
+pub(super) fn renumbered_text(
+    resolving: &Resolving<'_>,
+    moved: &Moved,
+    steps: &[&Renumbered],
+    own: &Renumbered,
+) -> Result<Vec<u8>, Error> {
+    let text = followed(&moved.path, &moved.theirs, steps).unwrap_or_else(|| moved.theirs.clone());
+    if relink::has_key(&text, "depends") {
+        return Ok(text);
+    }
+    // The lines of THEIRS' Steps list say what the step waited for.
+    let Some(plan) = load::one_plan(resolving.context, &own.old.plan)? else { return Ok(text) };
+    let list = match &resolving.merging {
+        Some(it) => {
+            let mut name = format!("{}:", it.theirs).into_bytes();
+            let path = resolving.plans.join(moved.path.with_file_name(PLAN_FILE));
+            name.extend(path.as_os_str().as_bytes());
+            resolving.blobs.find(&name)?
+        }
+        None => None,
+    };
+    let Some(list) = list else { return Ok(text) };
+    let moved_list =
+        followed(&moved.path.with_file_name(PLAN_FILE), &list, steps).unwrap_or_else(|| list.clone());
+    let with = |file: &[u8]| Plan { body: read::body(file).to_owned(), ..plan.clone() };
+    let (before, after) = (with(&list), with(&moved_list));
+    let kept = waiting_as_before(
+        resolving,
+        (&before, &after),
+        (&own.old, &moved.path, &moved.theirs),
+        (&own.new, &moved.to, text.clone()),
+        steps,
+    );
+    Ok(kept.unwrap_or(text))
+}
