@@ -30,8 +30,8 @@ pub use crate::api::requests::RenumberRequest;
 pub fn renumber(context: &Context, request: &RenumberRequest) -> Result<ChangeReport, Error> {
     let named = resolve::step(context, &request.id)?;
     let id = named.id.clone();
-    let elsewhere = branches::numbers_elsewhere(context, &id.plan, !request.ignores_branches);
     foreign::refresh(context, request.mode);
+    let elsewhere = branches::numbers_elsewhere(context, &id.plan, !request.ignores_branches);
     foreign::refuse_live(context, [&id], request.force)?;
     let mut writing = Transaction::begin(context, "move", request.mode)?;
     let ((plans, troubles), own) = load::settled_all(context, &id.plan)?;
@@ -63,6 +63,7 @@ pub fn renumber(context: &Context, request: &RenumberRequest) -> Result<ChangeRe
         report.changes.push(changed(context, &plans, &own, step, &id, "already there"));
         return Ok(report);
     }
+    foreign::refuse_live(context, [&new], request.force)?;
     let who = Caller::of(context, &id, request.by.as_deref(), request.claim.as_deref(), request.force);
     let plans = leases::Leases::of(context).annotate_for(plans, &id);
     let owner = fencing::check(&plans, step, &who)?;

@@ -38,8 +38,8 @@ pub use crate::api::requests::ReplaceRequest;
 /// Replaces the steps of a plan with those of a list in one change: after a crash the change is complete, or absent.
 pub fn replace(context: &Context, request: &ReplaceRequest) -> Result<ChangeReport, Error> {
     let id = resolve::plan(context, &request.plan)?;
-    let elsewhere = branches::numbers_elsewhere(context, &id, !request.ignores_branches);
     foreign::refresh(context, request.mode);
+    let elsewhere = branches::numbers_elsewhere(context, &id, !request.ignores_branches);
     let mut done = Done::default();
     let change = match request.mode == Mode::Write && ending::has_records(context, &id) {
         true => Some(StatusChange::allowed(tried(context, request, (&id, &elsewhere))?.statuses)),

@@ -105,6 +105,8 @@ pub fn done_words(verb: &str) -> Cow<'static, str> {
 /// A claim that the change made is released. A live claim can be undone only by its owner, or with `--force`.
 pub fn undo(context: &Context, request: &UndoRequest) -> Result<ChangeReport, Error> {
     let mode = request.mode;
+    // The registry is not asked under the lock.
+    foreign::refresh(context, mode);
     let mut writing = Transaction::begin(context, "undo", mode)?;
     let id = request.id.as_deref();
     let (change, ops) = context.plans.undo_operations(id)?;
@@ -112,7 +114,6 @@ pub fn undo(context: &Context, request: &UndoRequest) -> Result<ChangeReport, Er
     let claimed = claimed(context, &ops)?;
     claimed.iter().try_for_each(|it| it.check(context, request))?;
     let of_records = of_records(context, &ops);
-    foreign::refresh(context, mode);
     foreign::refuse_live(context, &of_records.steps, request.force)?;
     // Git has the text under the real path of the file, without symbolic links.
     let real = |it: &Path| context.plans.read(it).map_or_else(|_| it.to_path_buf(), |found| found.real);
@@ -127,6 +128,7 @@ pub fn undo(context: &Context, request: &UndoRequest) -> Result<ChangeReport, Er
         // The log of ended claims must no longer say that a step is closed if the undo reopens it.
         closed.iter().filter(|it| !is_closed(context, it)).for_each(|it| leases::reopened(context, it));
         claimed.iter().for_each(|it| it.follow(context));
+        drop(writing);
         hints = of_records.follow(context);
     }
     let root = context.root_name();

@@ -34,8 +34,13 @@ impl Attempt {
         self.at.max(recorded.and_then(|it| it.parse().ok()))
     }
 
+    /// The id of the claim that it ended.
+    pub fn claim(&self) -> Option<&str> {
+        self.more.get("claim").and_then(Value::as_str)
+    }
+
     pub fn is_of_claim(&self, claim: &str) -> bool {
-        self.more.get("claim").and_then(Value::as_str) == Some(claim)
+        self.claim() == Some(claim)
     }
 }
 

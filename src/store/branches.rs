@@ -20,9 +20,11 @@ use crate::plan::model::Step;
 use crate::plan::read::{self, Content};
 use crate::plan::step_number::{NoRoom, StepNumber};
 use crate::plan::steps_list;
+use crate::store::sync::foreign;
 use crate::text::front_matter::MAX_FILE;
 
-/// The step numbers of a plan that are used in other working trees or in unmerged branches, but not here.
+/// The step numbers of a plan that are used in other working trees, in unmerged branches, or by claims of other clones, but
+/// not here.
 ///
 /// Empty without a repository, or if `is_wanted` is false. If git fails, the numbers of branches are missing.
 pub(crate) fn numbers_elsewhere(context: &Context, plan: &PlanId, is_wanted: bool) -> BTreeSet<StepNumber> {
@@ -45,6 +47,7 @@ pub(crate) fn numbers_elsewhere(context: &Context, plan: &PlanId, is_wanted: boo
     if let Ok(Some(of_branches)) = numbers_of_branches(context, plan) {
         numbers.extend(of_branches);
     }
+    numbers.extend(foreign::claimed_numbers(context, plan));
     &numbers - &numbers_in(&worktree.root).into_iter().collect()
 }
 

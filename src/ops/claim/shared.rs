@@ -147,13 +147,12 @@ fn claim_offline(context: &Context, request: &ClaimRequest) -> Result<ClaimRepor
     let (Some(claim), Some(made)) = (&report.claim, &report.made) else { return Ok(report) };
     let Some(state) = SyncState::of(context) else { return Ok(report) };
     let before = state.own_of(&state.name_of(&made.step)).filter(|it| !it.is_lost);
-    let own = OwnRecord {
-        held: before.as_ref().and_then(|it| it.held.clone()),
-        was: before.map(|it| it.claim),
-        is_offline: true,
-        file: made.file.clone(),
-        ..OwnRecord::new(&state, made.step.clone(), claim.id.clone())
-    };
+    let new = OwnRecord::replacing(before.as_ref(), &state, made.step.clone(), claim.id.clone());
+    let own = OwnRecord { is_offline: true, file: made.file.clone(), ..new };
+    for it in before.map(|it| state.siblings(&it)).unwrap_or_default() {
+        let (claim, was) = (own.claim.clone(), Some(it.claim.clone()));
+        state.put(&OwnRecord { claim, was, wanted: None, is_offline: true, ..it })?;
+    }
     state.put(&own)?;
     Ok(ClaimReport { is_offline: true, ..report })
 }

@@ -236,9 +236,9 @@ impl<'a> Locked<'a> {
             }
             return;
         }
-        let is_ours =
-            had == Some(record.claim.as_str()) || record.place.worktree == self.leases.place.worktree;
-        if !is_ours && effect.ends_others {
+        let is_here = record.place.worktree == self.leases.place.worktree;
+        let is_ours = had == Some(record.claim.as_str()) || is_here;
+        if effect.ends_others && !is_here {
             self.end(&found, Ended::TakenOver);
             if after.is_closed() {
                 self.close_unrecorded(key, after, had);

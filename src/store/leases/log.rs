@@ -19,7 +19,7 @@ use super::former::Same;
 use super::locked::Locked;
 use super::{Leases, Place};
 use crate::disk::{self, DiskError, LockedRecords, Process};
-use crate::plan::id::read_step_id;
+use crate::plan::id::{StepId, read_step_id};
 use crate::plan::model::Step;
 use crate::plan::read;
 use crate::plan::time::Time;
@@ -115,6 +115,22 @@ struct Seen {
 }
 
 impl Leases<'_> {
+    /// Whether a claim of this step was made on this machine and can still be in force: it has a record, or it has ended and
+    /// can be restored.
+    pub(crate) fn knows(&self, step: &StepId, claim: &str) -> bool {
+        if self.find(claim).is_some() {
+            return true;
+        }
+        let key = self.key(step);
+        [&self.shared, &self.own].into_iter().flatten().any(|records| {
+            [UNSPLIT.to_owned(), log_of(&key)].iter().any(|name| {
+                let bytes = records.read_log(name).ok().flatten().unwrap_or_default();
+                let mut lines = lines_of(&bytes, |it, _| it == key);
+                lines.any(|it| it.claim == claim && it.until.is_some())
+            })
+        })
+    }
+
     fn is_needed(&self, closed: &Closed, seen: &mut Seen) -> bool {
         let end = closed.until.or(closed.at);
         let is_recent = end.is_some_and(|it| !is_past(self.context.now, it));

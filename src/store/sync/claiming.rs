@@ -53,14 +53,20 @@ impl Sync<'_> {
         let record = self.new_record(claim.step, claim.id, claim.by, ttl)?;
         let value = self.value(&record)?;
         let from = foreign.map(|it| it.revision.clone());
+        let new = OwnRecord::replacing(before.as_ref(), &self.state, claim.step.clone(), claim.id.to_owned());
         let own = OwnRecord {
-            held: before.as_ref().filter(|_| from.is_none()).and_then(|it| it.held.clone()),
+            held: new.held.clone().filter(|_| from.is_none()),
             wanted: Some(Wanted::Value { value: value.clone(), from }),
-            was: before.map(|it| it.claim),
             writer: Process::find(self.context.plans.disk(), std::process::id()),
-            ..OwnRecord::new(&self.state, claim.step.clone(), claim.id.to_owned())
+            ..new
         };
-        match self.push(own.clone(), others)? {
+        let mut pushed = self.push(own.clone(), others)?;
+        if let (Pushed::Done, Some(before)) = (&pushed, &before) {
+            // If the claim of an earlier id gets no answer, it is sent again later.
+            let inherited = self.inherit(before, &own)?;
+            pushed = if matches!(inherited, Pushed::Lost(_)) { inherited } else { Pushed::Done };
+        }
+        match pushed {
             Pushed::Done => Ok(Announced::Won { until: self.context.now.plus_seconds(record.ttl) }),
             Pushed::Lost(record) => {
                 self.state.remove(&own.name)?;
@@ -105,15 +111,17 @@ impl Sync<'_> {
         // id.
         let changes: Vec<_> = renewed.iter().filter_map(OwnRecord::change).collect();
         let answers = self.registry.change(&changes, Together::Each).map_err(|it| self.error(&it))?;
+        let answered = renewed.into_iter().zip(answers);
+        let (done, failed): (Vec<_>, Vec<_>) = answered.partition(|it| it.1 == Answer::Done);
+        done.into_iter().try_for_each(|(own, _)| self.state.put_confirmed(own, state::now(self.context)))?;
         let mut lost = Vec::new();
-        for (own, answer) in renewed.into_iter().zip(answers) {
-            match answer {
-                Answer::Done => self.state.put_confirmed(own, state::now(self.context))?,
-                // The record was deleted, for example by `push --mirror`, or taken over.
-                _ => match self.push(own.clone(), &[])? {
-                    Pushed::Lost(_) => lost.push(own),
-                    Pushed::Done | Pushed::Unsettled(_) => {}
-                },
+        // The records were deleted, for example by `push --mirror`, or taken over.
+        for (own, _) in failed {
+            // The loss of another record of the claim may have removed this one.
+            let is_there =
+                self.state.own_of(&own.name).is_some_and(|it| it.claim == own.claim && !it.is_lost);
+            if is_there && matches!(self.push(own.clone(), &[])?, Pushed::Lost(_)) {
+                lost.push(own);
             }
         }
         Ok(lost)

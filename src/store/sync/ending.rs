@@ -19,6 +19,7 @@ use crate::plan::read;
 use crate::plan::words::StepStatus;
 use crate::store::fencing::Caller;
 use crate::store::leases::{self, Leases};
+use crate::store::load::LoadQuery;
 use crate::store::registry::record::State;
 use crate::store::resolve;
 use crate::store::transaction::{ChangeReport, Changed, Mode};
@@ -44,7 +45,7 @@ pub(crate) fn fence(
     claim: Option<&str>,
     state: State,
 ) -> Result<Fenced, Error> {
-    let Some(own) = own_of(context, step).filter(|it| claim.is_none_or(|id| it.claim == id)) else {
+    let Some(own) = own_by_claim(context, step).filter(|it| claim.is_none_or(|id| it.claim == id)) else {
         return Ok(Fenced::NoRecord);
     };
     // Another working tree has the lost claim; its file is not this one.
@@ -63,11 +64,18 @@ pub(crate) fn fence(
         Ok(None) => return Ok(Fenced::NoRecord),
         Err(error) => return unreached(context, own, &error),
     };
+    // The file has the step under another id than the record, for example on another branch.
+    let own = if own.step == *step || !sync.move_records(&[(own.clone(), step.clone())])? {
+        own
+    } else {
+        sync.state.own(step).unwrap_or(own)
+    };
     let writer = Process::find(context.plans.disk(), std::process::id());
+    let tree = Some(sync.state.worktree.root.clone());
     let claim = own.claim.clone();
     let Some(own) = sync.in_state(sync.with_own_value(own)?, state)? else { return Ok(Fenced::NoRecord) };
     let file = own.file.clone().filter(|it| is_untouched(context, it));
-    let own = OwnRecord { writer, file, is_taken_back: false, ..own };
+    let own = OwnRecord { writer, tree, file, is_taken_back: false, ..own };
     if own.is_offline {
         sync.state.put(&own)?;
         unsettled(context, step, "the step was claimed with --offline");
@@ -76,7 +84,8 @@ pub(crate) fn fence(
     // Under an earlier id, a clone without the move may have taken the step over.
     let mut ends = Vec::new();
     for it in sync.state.siblings(&own) {
-        ends.extend(sync.in_state(OwnRecord { writer: own.writer.clone(), ..it }, state)?);
+        let (writer, tree) = (own.writer.clone(), own.tree.clone());
+        ends.extend(sync.in_state(OwnRecord { writer, tree, ..it }, state)?);
     }
     for own in ends.into_iter().chain([own]) {
         match sync.push(own, &[])? {
@@ -104,7 +113,7 @@ fn unreached(context: &Context, own: OwnRecord, why: &Error) -> Result<Fenced, E
 
 /// Restores the claim's record after the step's file could not be written.
 pub(crate) fn put_back(context: &Context, step: &StepId) {
-    let Some(own) = own_of(context, step).filter(|it| it.state().is_some_and(State::has_ended)) else {
+    let Some(own) = own_by_claim(context, step).filter(|it| it.state().is_some_and(State::has_ended)) else {
         return;
     };
     let back = || {
@@ -128,9 +137,7 @@ fn is_untouched(context: &Context, file: &FileBefore) -> bool {
 
 /// Notes that the file of a step was written after the fence, and has this etag now.
 pub(crate) fn written(context: &Context, step: &StepId, etag: Option<&str>) {
-    let Some((state, own)) = SyncState::of(context).and_then(|it| it.own(step).map(|own| (it, own))) else {
-        return;
-    };
+    let Some((state, own)) = SyncState::of(context).zip(own_by_claim(context, step)) else { return };
     for sibling in state.siblings(&own).into_iter().filter(|it| it.writer.is_some()) {
         state.put(&OwnRecord { writer: None, ..sibling }).ok();
     }
@@ -151,6 +158,7 @@ pub(crate) fn released(context: &Context, step: &StepId) {
                 unsettled(context, step, &sync.error(&error).to_string());
             }
         }
+        sync.restore_earlier(step)?;
         Ok(())
     };
     let withdrawn: Result<(), Error> = withdraw();
@@ -172,7 +180,7 @@ impl Fences {
     fn raise(context: &Context, change: &StatusChange<'_>) -> Result<Self, Error> {
         let mut fences = Self::default();
         let Some(known) = SyncState::of(context) else { return Ok(fences) };
-        for it in change.moves.iter().filter(|it| known.has_own(&it.step)) {
+        for it in change.moves.iter().filter(|_| known.has_any()) {
             let Some(state) = State::of(it.status) else { continue };
             let step = &it.step;
             let is_of_run = || {
@@ -304,6 +312,22 @@ pub(crate) fn is_lost(context: &Context, step: &StepId, claim: &str) -> bool {
 fn own_of(context: &Context, step: &StepId) -> Option<OwnRecord> {
     let state = SyncState::of(context).filter(|it| it.has_own(step))?;
     state.own(step)
+}
+
+/// The record of the claim that the step's file has, or had until its last attempt. On another branch, or after another
+/// program renamed the file, the claim's record can be under another id.
+fn own_by_claim(context: &Context, step: &StepId) -> Option<OwnRecord> {
+    let state = SyncState::of(context).filter(SyncState::has_any)?;
+    let named = state.own(step);
+    let in_file = LoadQuery::step(step).without_claims().load(context).ok().and_then(|it| {
+        let step = it.plans.step(step)?;
+        let last = || step.attempts.last().and_then(|it| it.claim().map(str::to_owned));
+        step.claim.as_ref().map(|it| it.id.clone()).or_else(last)
+    });
+    match in_file {
+        Some(claim) if named.as_ref().is_none_or(|it| it.claim != claim) => state.of_claim(&claim).or(named),
+        _ => named,
+    }
 }
 
 /// Removes another clone's record of a step, which needs `--force`. Returns the holder of the record.

@@ -6,9 +6,10 @@ use super::state::SyncState;
 use crate::api::context::Context;
 use crate::api::error::Error;
 use crate::api::requests::Mode;
-use crate::plan::id::StepId;
+use crate::plan::id::{PlanId, StepId};
 use crate::plan::plans::Plans;
 use crate::plan::problem::{Code, Problem};
+use crate::plan::step_number::StepNumber;
 use crate::store::registry::record::Record;
 use crate::text::typed::shell_word;
 
@@ -43,6 +44,18 @@ pub(crate) fn refuse_live<'a>(
         return Err(Error::conflict("claims-live", message, hint));
     }
     Ok(())
+}
+
+/// The numbers of a plan's steps that have records of other clones, by the last listing.
+pub(crate) fn claimed_numbers(context: &Context, plan: &PlanId) -> Vec<StepNumber> {
+    let Some(state) = SyncState::of(context) else { return Vec::new() };
+    let records = state.seen().records.into_iter().filter(|(name, _)| name.is_in(state.dir()));
+    let foreign = records.filter(|(name, it)| {
+        let claim = it.record.as_ref().map(|it| &it.id);
+        state.own_of(name).is_none_or(|own| Some(&own.claim) != claim)
+    });
+    let ids = foreign.filter_map(|(_, it)| it.record?.step_id());
+    ids.filter(|it| it.plan == *plan).map(|it| it.number).collect()
 }
 
 /// Work that has ended on a branch which the remote no longer has.

@@ -13,6 +13,7 @@ use super::state::OwnRecord;
 use crate::api::error::Error;
 use crate::git::{CatFile, Found, Git, Oid, RemoteError};
 use crate::plan::id::StepId;
+use crate::plan::merge;
 use crate::plan::model::Step;
 use crate::plan::read::{self, Content};
 use crate::store::registry::git_refs::LOCAL_BRANCH;
@@ -42,7 +43,7 @@ impl Sync<'_> {
         let steps: Vec<_> = lapsed.iter().filter_map(|it| it.2.step_id()).collect();
         let closed = self.closed_on(git, &tip, &steps, is_reopened)?;
         let is_superfluous = |it: &Record| match it.state.has_ended() || is_former(it) {
-            true => shown.contains(&it.id),
+            true => shown.contains(&shown_key(it)),
             false => it.step_id().is_some_and(|it| closed.contains(&it)),
         };
         let chosen = ended.into_iter().chain(former).chain(lapsed).filter(|it| is_superfluous(it.2));
@@ -106,15 +107,17 @@ impl Sync<'_> {
         let names: Vec<_> = found.stdout.split(|it| *it == 0).filter(|it| !it.is_empty()).collect();
         for (name, bytes) in names.iter().zip(self.texts(git, &names)?) {
             let Some(bytes) = bytes else { continue };
-            let path = String::from_utf8_lossy(name);
+            // `git grep` prints the commit before the path.
+            let name = String::from_utf8_lossy(name);
+            let path = name.split_once(':').map_or(&*name, |it| it.1);
             for record in records {
                 let Some(id) = record.step_id() else { continue };
-                let step = self.step(&id, &path, bytes.clone());
+                let step = self.step(&id, path, bytes.clone());
                 let has_attempt = step.attempts.iter().any(|it| it.is_of_claim(&record.id));
                 let has_claim = || step.claim.as_ref().is_some_and(|it| it.id == record.id);
                 let is_moved = || path != self.path_in_repository(&id) && (has_attempt || has_claim());
                 if if record.state.has_ended() { has_attempt } else { is_moved() } {
-                    shown.insert(record.id.clone());
+                    shown.insert(shown_key(record));
                 }
             }
         }
@@ -147,21 +150,22 @@ impl Sync<'_> {
         Ok(closed)
     }
 
-    /// Returns which of `steps` the branch had when the HEAD here left it, and has no longer.
+    /// Returns which of `steps` the branch had when the HEAD here left it, and has no longer under their ids.
     fn gone_from(&self, git: &Git, tip: &Oid, steps: &[StepId]) -> Result<Vec<StepId>, Error> {
-        let missing = |commit: &Oid, steps: &[StepId]| -> Result<Vec<bool>, Error> {
-            Ok(self.texts(git, &self.names_in(commit, steps))?.iter().map(Option::is_none).collect())
-        };
-        let gone = steps.iter().zip(missing(tip, steps)?).filter(|it| it.1).map(|it| it.0.clone());
-        let gone: Vec<_> = gone.collect();
-        let Some(head) = git.head_commit()?.filter(|_| !gone.is_empty()) else { return Ok(Vec::new()) };
+        let Some(head) = git.head_commit()? else { return Ok(Vec::new()) };
         let Some(base) = git.merge_base(&head, tip)?.filter(|it| it != tip) else { return Ok(Vec::new()) };
         if self.is_partial(git)? {
             // A text that is missing there may only be missing here.
             self.fetch_missing(git, tip)?;
         }
-        let there = missing(&base, &gone)?.into_iter().zip(missing(tip, &gone)?);
-        Ok(gone.iter().zip(there).filter(|it| it.1 == (false, true)).map(|it| it.0.clone()).collect())
+        let texts = |commit| self.texts(git, &self.names_in(commit, steps));
+        let both = texts(&base)?.into_iter().zip(texts(tip)?);
+        let is_gone = |(before, now): (Option<Vec<u8>>, Option<Vec<u8>>)| {
+            before.is_some_and(|before| {
+                now.is_none_or(|now| before != now && merge::likeness(&before, &now) == 0)
+            })
+        };
+        Ok(steps.iter().zip(both).filter(|it| is_gone(it.1.clone())).map(|it| it.0.clone()).collect())
     }
 
     /// The names of the files of steps in a commit.
@@ -216,6 +220,11 @@ impl Sync<'_> {
 
 fn path_of(step: &StepId) -> String {
     format!("{}/step-{}.md", step.plan, step.number)
+}
+
+/// Distinguishes the records of one claim under several ids.
+fn shown_key(record: &Record) -> String {
+    format!("{} {} {}", record.id, record.plan, record.step)
 }
 
 /// Whether a step that is closed on the branch was reopened here: it is open here, and has all attempts of the branch's

@@ -8,7 +8,7 @@
 use std::collections::HashSet;
 
 use super::state::{OwnRecord, SyncState, Wanted};
-use super::{Sync, ending};
+use super::{Pushed, Sync, ending};
 use crate::api::context::Context;
 use crate::api::error::Error;
 use crate::plan::id::StepId;
@@ -23,7 +23,8 @@ pub(crate) fn moved(context: &Context, moves: &[(StepId, StepId)]) {
     if owns.is_empty() {
         return;
     }
-    let failed = match move_records(context, &owns) {
+    let moved = Sync::of(context).and_then(|it| it.map_or(Ok(true), |it| it.move_records(&owns)));
+    let failed = match moved {
         Ok(true) => return,
         Ok(false) => "its record could not be moved".to_owned(),
         Err(error) => error.to_string(),
@@ -31,27 +32,56 @@ pub(crate) fn moved(context: &Context, moves: &[(StepId, StepId)]) {
     owns.iter().for_each(|(_, to)| ending::unsettled(context, to, &failed));
 }
 
-/// Returns false if the registry did not make the changes.
-fn move_records(context: &Context, owns: &[(OwnRecord, StepId)]) -> Result<bool, Error> {
-    let Some(sync) = Sync::of(context)? else { return Ok(true) };
-    let taken: HashSet<_> = owns.iter().map(|(_, to)| sync.state.name_of(to)).collect();
-    let mut all = Vec::new();
-    for (own, to) in owns {
-        all.extend(sync.moved(own, to, &taken)?);
-    }
-    all.iter().try_for_each(|it| sync.state.put(it))?;
-    let sent: Vec<_> = all.into_iter().filter(|it| it.change().is_some()).collect();
-    let changes: Vec<Change> = sent.iter().filter_map(OwnRecord::change).collect();
-    let answers = sync.registry.change(&changes, Together::AllOrNone).map_err(|it| sync.error(&it))?;
-    if answers.iter().any(|it| *it != Answer::Done) {
-        return Ok(false);
-    }
-    let now = super::state::now(context);
-    sent.into_iter().try_for_each(|it| sync.state.put_confirmed(it, now.clone()))?;
-    Ok(true)
-}
-
 impl Sync<'_> {
+    /// Returns false if the registry did not make the changes.
+    pub(super) fn move_records(&self, owns: &[(OwnRecord, StepId)]) -> Result<bool, Error> {
+        let taken: HashSet<_> = owns.iter().map(|(_, to)| self.state.name_of(to)).collect();
+        let mut all = Vec::new();
+        for (own, to) in owns {
+            all.extend(self.moved(own, to, &taken)?);
+        }
+        all.iter().try_for_each(|it| self.state.put(it))?;
+        let sent: Vec<_> = all.into_iter().filter(|it| it.change().is_some()).collect();
+        let changes: Vec<Change> = sent.iter().filter_map(OwnRecord::change).collect();
+        let answers = self.registry.change(&changes, Together::AllOrNone).map_err(|it| self.error(&it))?;
+        if answers.iter().any(|it| *it != Answer::Done) {
+            return Ok(false);
+        }
+        let now = super::state::now(self.context);
+        sent.into_iter().try_for_each(|it| self.state.put_confirmed(it, now.clone()))?;
+        Ok(true)
+    }
+
+    /// Gives the records of a step under earlier ids the claim that has replaced `before`.
+    pub(super) fn inherit(&self, before: &OwnRecord, new: &OwnRecord) -> Result<Pushed, Error> {
+        for it in self.state.siblings(before) {
+            let Some(id) = it.under.clone() else { continue };
+            let (claim, was) = (new.claim.clone(), Some(it.claim.clone()));
+            let wanted = self.wanted(new, &id, &new.step)?;
+            let own = OwnRecord { claim, was, wanted, tree: new.tree.clone(), ..it };
+            match self.push(own, &[])? {
+                Pushed::Done => {}
+                other => return Ok(other),
+            }
+        }
+        Ok(Pushed::Done)
+    }
+
+    /// Creates the record of a moved step under an earlier id again, after a step that got this id no longer needs it.
+    pub(super) fn restore_earlier(&self, id: &StepId) -> Result<(), Error> {
+        let name = self.state.name_of(id);
+        let is_main = |it: &OwnRecord| it.under.is_none() && !it.is_lost && it.earlier.contains(id);
+        for main in self.state.all_own().into_iter().filter(is_main) {
+            if self.state.own_of(&name).is_some() {
+                break;
+            }
+            let (under, wanted) = (Some(id.clone()), self.wanted(&main, id, &main.step)?);
+            let (name, held, earlier) = (name.clone(), None, Vec::new());
+            self.push(OwnRecord { name, under, wanted, held, earlier, file: None, was: None, ..main }, &[])?;
+        }
+        Ok(())
+    }
+
     /// The records of a moved step: the one under its new id, and those under its earlier ids. `taken` are the new
     /// names of all moved steps; a record under such a name is not kept as one under an earlier id.
     fn moved(&self, own: &OwnRecord, to: &StepId, taken: &HashSet<Name>) -> Result<Vec<OwnRecord>, Error> {
@@ -68,8 +98,12 @@ impl Sync<'_> {
         let there = self.state.own_of(&name).filter(|it| !it.is_lost);
         let (held, was) = there.map(|it| (it.held, it.claim)).unzip();
         let (held, wanted, writer) = (held.flatten(), self.wanted(own, to, to)?, None);
-        let earlier = all.iter().filter_map(|it| it.under.clone()).collect();
-        all.push(OwnRecord { name, step: to.clone(), earlier, held, wanted, was, writer, ..own.clone() });
+        let mut earlier = own.earlier.clone();
+        earlier.push(own.step.clone());
+        earlier.retain(|it| it != to);
+        // The file of the earlier id is no longer there to be restored.
+        let (step, file) = (to.clone(), None);
+        all.push(OwnRecord { name, step, earlier, held, wanted, was, writer, file, ..own.clone() });
         Ok(all)
     }
 

@@ -2,6 +2,8 @@
 //!
 //! Each record of this clone is compared with the step's file, which is the truth about what happened here.
 
+use std::collections::BTreeSet;
+
 use super::seen::Seen;
 use super::state::{OwnRecord, SyncState, Wanted};
 use super::{Pushed, Sync, ending, local, record_ttl};
@@ -41,13 +43,14 @@ impl Sync<'_> {
     pub(crate) fn settle(&self, seen: &Seen) -> Result<Vec<Settled>, Error> {
         let mut settled = Vec::new();
         for own in self.state.all_own() {
-            let step = own.step.clone();
-            settled.extend(self.settle_one(own, &step, seen)?);
+            // Settling another record of the claim may have changed this one.
+            let Some(own) = self.state.own_of(&own.name).filter(|it| it.claim == own.claim) else { continue };
+            settled.extend(self.settle_one(own, seen, false)?);
         }
         Ok(settled)
     }
 
-    fn settle_one(&self, own: OwnRecord, id: &StepId, seen: &Seen) -> Result<Option<Settled>, Error> {
+    fn settle_one(&self, own: OwnRecord, seen: &Seen, is_undone: bool) -> Result<Option<Settled>, Error> {
         // A running process is changing this record, or is about to write the step's file.
         let is_busy = own
             .writer
@@ -56,7 +59,8 @@ impl Sync<'_> {
         if is_busy {
             return Ok(None);
         }
-        let step = self.load(id)?;
+        let (id, step) = self.located(&own)?;
+        let id = &id;
         if own.is_lost && own.is_taken_back {
             return self.take_back_later(&own, id, step.as_ref(), seen);
         }
@@ -68,7 +72,18 @@ impl Sync<'_> {
             return Ok(None);
         }
         let own = self.with_value(own, id, step.as_ref())?;
-        let is_of_here = !self.is_of_other_tree(&own);
+        let is_of_here = is_undone || !self.is_of_other_tree(&own);
+        // Another branch, an interrupted command or another program gave the step another id.
+        if *id != own.step && own.under.is_none() && is_of_here && own.record().is_some() {
+            let is_moved = self.move_records(&[(own, id.clone())])?;
+            return match self.state.own(id).filter(|_| is_moved) {
+                Some(own) => self.settle_one(own, seen, is_undone),
+                None => Ok(None),
+            };
+        }
+        // The process died before it wrote the end of the work into the file, or the end was undone. Otherwise the file may
+        // be older than the end.
+        let is_open = own.writer.is_some() || is_undone;
         let (own, what) = match (own.state(), here) {
             // The claim was made in another working tree. The step's file here may be older or newer than the one
             // there.
@@ -79,7 +94,7 @@ impl Sync<'_> {
                 let held = own.newest().cloned();
                 (Some(OwnRecord { held, wanted: Some(Wanted::Gone), ..own }), "released")
             }
-            (Some(state), Here::AtWork) if state.has_ended() && is_of_here => {
+            (Some(state), Here::AtWork) if state.has_ended() && is_of_here && is_open => {
                 (self.in_state(own, State::Claimed)?.map(|it| OwnRecord { writer: None, ..it }), "restored")
             }
             _ if own.is_unsettled() => (Some(own), "confirmed"),
@@ -162,8 +177,9 @@ impl Sync<'_> {
         let leases = Leases::of(self.context);
         let claimed = plans.live().flat_map(|it| &it.steps).filter_map(|it| Some((it, it.claim_in_force()?)));
         let unknown = claimed.filter(|(step, claim)| {
-            !self.state.has_own(&step.id)
-                && leases.find(&claim.id).is_some()
+            self.state.own(&step.id).is_none()
+                && leases.knows(&step.id, &claim.id)
+                && self.state.of_claim(&claim.id).is_none()
                 && plans.claims().lapse(step, self.context.now).is_none()
         });
         Ok(unknown.map(|(step, claim)| (step.id.clone(), claim.id.clone())).collect())
@@ -222,6 +238,26 @@ impl Sync<'_> {
         let other = own.tree.as_ref().filter(|it| **it != self.state.worktree.root);
         let trees = || self.context.plans.worktrees(&self.state.worktree);
         other.is_some_and(|it| trees().is_some_and(|all| all.contains(it)))
+    }
+
+    /// The step that has the claim or its result in the files here, and its id. If none has, the step with the record's id.
+    fn located(&self, own: &OwnRecord) -> Result<(StepId, Option<Step>), Error> {
+        let shows = |it: &Step| {
+            has_claim(it, &own.claim) || it.attempts.iter().any(|attempt| attempt.is_of_claim(&own.claim))
+        };
+        let step = self.load(&own.step)?;
+        if step.as_ref().is_some_and(shows) {
+            return Ok((own.step.clone(), step));
+        }
+        let ids = own.earlier.iter().chain(&own.under).chain([&own.step]);
+        for plan in ids.map(|it| &it.plan).collect::<BTreeSet<_>>() {
+            let Ok(loaded) = LoadQuery::plan(plan).load(self.context) else { continue };
+            let steps = loaded.plans.get(plan).into_iter().flat_map(|it| &it.steps);
+            if let Some(found) = steps.into_iter().find(|it| shows(it)) {
+                return Ok((found.id.clone(), Some(found.clone())));
+            }
+        }
+        Ok((own.step.clone(), step))
     }
 
     fn load(&self, id: &StepId) -> Result<Option<Step>, Error> {
@@ -283,15 +319,18 @@ fn restored_one(context: &Context, id: &StepId) -> Result<Vec<Settled>, Error> {
     let claim = LoadQuery::step(id).load(context).ok().and_then(|it| {
         let step = it.plans.step(id)?;
         let claim = step.claim_in_force().filter(|_| it.plans.claims().lapse(step, context.now).is_none());
-        claim.map(|it| it.id.clone())
+        // The claim of another machine stays that machine's.
+        let is_own = claim.filter(|it| {
+            it.by.as_deref() == Some(context.by.as_str()) || Leases::of(context).knows(id, &it.id)
+        });
+        is_own.map(|it| it.id.clone())
     });
     let own = match (own, claim) {
         (Some(own), None) => own,
         (Some(own), Some(claim)) if own.claim == claim => own,
         (own, Some(claim)) => {
-            let (held, was) = own.map(|it| (it.held, it.claim)).unzip();
-            let new = OwnRecord::new(&state, id.clone(), claim);
-            let own = OwnRecord { held: held.flatten(), was, is_offline: true, ..new };
+            let new = OwnRecord::replacing(own.as_ref(), &state, id.clone(), claim);
+            let own = OwnRecord { is_offline: true, ..new };
             state.put(&own)?;
             own
         }
@@ -299,7 +338,7 @@ fn restored_one(context: &Context, id: &StepId) -> Result<Vec<Settled>, Error> {
     };
     let Some(sync) = Sync::of(context)? else { return Ok(Vec::new()) };
     let (all, seen) = (state.siblings(&own).into_iter().chain([own]), state.seen());
-    let settled = all.map(|it| sync.settle_one(it, id, &seen));
+    let settled = all.map(|it| sync.settle_one(it, &seen, true));
     settled.filter_map(Result::transpose).collect()
 }
 

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use super::seen::{Moment, Seen};
+use super::seen::{Moment, Seen, Sighting};
 use crate::api::context::Context;
 use crate::api::error::Error;
 use crate::api::sync_config::SyncConfig;
@@ -113,6 +113,14 @@ impl OwnRecord {
             is_taken_back: false,
             file: None,
         }
+    }
+
+    /// The record of a new claim of the step; it replaces this clone's record under the step's id.
+    pub(crate) fn replacing(before: Option<&Self>, state: &SyncState, step: StepId, claim: String) -> Self {
+        let new = Self::new(state, step, claim);
+        let Some(before) = before else { return new };
+        let earlier = if before.under.is_none() { before.earlier.clone() } else { Vec::new() };
+        Self { held: before.held.clone(), was: Some(before.claim.clone()), earlier, ..new }
     }
 
     /// The newest value: the wanted one, or else the held one.
@@ -240,6 +248,16 @@ impl SyncState {
         self.own_of(&self.name_of(step)).filter(|it| it.under.is_none())
     }
 
+    /// The record of a claim under the present id of its step.
+    pub(crate) fn of_claim(&self, claim: &str) -> Option<OwnRecord> {
+        self.all_own().into_iter().find(|it| it.claim == claim && it.under.is_none())
+    }
+
+    /// Whether this clone has any record.
+    pub(crate) fn has_any(&self) -> bool {
+        self.own.names().iter().any(|it| it != LAST)
+    }
+
     /// The other records of the same claim, under other ids of its step.
     pub(crate) fn siblings(&self, own: &OwnRecord) -> Vec<OwnRecord> {
         let main = if own.under.is_some() { self.own(&own.step) } else { Some(own.clone()) };
@@ -274,9 +292,10 @@ impl SyncState {
         self.write(|it| it.remove(&key).and_then(|()| it.remove(&format!("{key}{OPEN}"))))
     }
 
-    /// Removes the stored record, or stores its new state.
+    /// Removes the stored record, or stores its new state. The stored listing gets the same value.
     pub(crate) fn put_confirmed(&self, own: OwnRecord, now: Moment) -> Result<(), Error> {
         let name = own.name.clone();
+        self.note_in_listing(&own, &now)?;
         own.confirmed(now).map_or_else(|| self.remove(&name), |it| self.put(&it))
     }
 
@@ -310,6 +329,27 @@ impl SyncState {
         let seen: Seen = serde_json::from_slice(&bytes).unwrap_or_default();
         let is_ours = seen.registry == self.registry;
         if is_ours { seen } else { Seen { registry: self.registry.clone(), ..Seen::default() } }
+    }
+
+    /// Notes a confirmed change in the stored listing, so that no command takes the earlier value for another clone's.
+    fn note_in_listing(&self, own: &OwnRecord, now: &Moment) -> Result<(), Error> {
+        let value = match &own.wanted {
+            Some(Wanted::Value { value, .. }) => Some(value),
+            Some(Wanted::Gone) => None,
+            None => return Ok(()),
+        };
+        let before = self.seen();
+        let mut seen = before.clone();
+        match value {
+            Some(value) => {
+                let record = Record::read(&own.name, &value.body);
+                let (revision, first) = (value.revision.clone(), now.clone());
+                let new = Sighting { revision, record, first, has_lapsed: false, is_branch_gone: false };
+                seen.records.insert(own.name.clone(), new);
+            }
+            None => drop(seen.records.remove(&own.name)),
+        }
+        self.put_seen(&before, &seen)
     }
 
     /// Stores a listing, unless it equals the stored one.

@@ -93,10 +93,15 @@ fn every_verb_refuses_a_claimed_step_whose_file_lost_the_claim() {
 
 #[test]
 fn force_ends_the_claim_of_another_working_tree() {
-    for verb in ["release", "done", "start", "block", "set p:1 status skipped"] {
+    let verbs = ["release", "done", "start", "block", "set p:1 status skipped"];
+    for (verb, has_line) in verbs.into_iter().flat_map(|it| [(it, false), (it, true)]) {
         let repository = Repository::with(2);
         let claim = repository.run(OTHER, "claim p:1 --by bob --json").ok();
         let claim: Value = serde_json::from_str(&claim).expect("it is JSON");
+        if has_line {
+            let file = crate::support::read(&repository.place.work().join(OTHER).join("plans/p/step-1.md"));
+            repository.place.write("plans/p/step-1.md", &file);
+        }
         let line = if verb.contains(' ') { verb.to_owned() } else { format!("{verb} p:1") };
         repository.run(HERE, &format!("{line} --force")).ok_code();
         assert!(!repository.run(HERE, "show p:1").stdout.contains("bob in"), "{verb}");

@@ -124,6 +124,150 @@ fn an_undone_claim_is_free_for_other_clones() {
 }
 
 #[test]
+fn a_claim_that_is_pushed_without_its_move_keeps_both_numbers() {
+    let team = Team::new();
+    let (a, b) = (team.clone_of("a"), team.clone_of("b"));
+    a.claim("p:1");
+    a.commit_and_push();
+    a.run("move p:1 --after 3").ok();
+    b.run("sync").ok_code();
+    assert_eq!(team.records(), ["p/1 claimed ann", "p/4 claimed ann"]);
+    a.run("done p:4").ok();
+}
+
+#[test]
+fn work_that_ends_under_the_earlier_number_ends_everywhere() {
+    for how in ["checkout -q -f main", "reset -q --hard"] {
+        let team = Team::new();
+        let (a, b) = (team.clone_of("a"), team.clone_of("b"));
+        a.claim("p:1");
+        a.commit_and_push();
+        if how.starts_with("checkout") {
+            a.git("checkout -q -b feat");
+        }
+        a.run("move p:1 --after 3").ok();
+        a.git("add plans");
+        if how.starts_with("checkout") {
+            a.git("commit -q -m Move");
+        }
+        a.git(how);
+        a.run("done p:1").ok();
+        a.run("sync").ok();
+        assert_eq!(team.records(), ["p/1 completed ann", "p/4 completed ann"], "{how}");
+        refused(&b.run("claim p:1"), "claimed");
+    }
+}
+
+#[test]
+fn a_file_that_another_program_renamed_keeps_its_claim() {
+    let team = Team::new();
+    let (a, b) = (team.clone_of("a"), team.clone_of("b"));
+    a.claim("p:1");
+    a.git("mv plans/p/step-1.md plans/p/step-9.md");
+    a.run("done p:9").ok();
+    assert_eq!(team.records(), ["p/1 completed ann", "p/9 completed ann"]);
+    a.run("sync").ok();
+    assert_eq!(team.records(), ["p/1 completed ann", "p/9 completed ann"]);
+    refused(&b.run("claim p:1"), "claimed");
+}
+
+#[test]
+fn a_move_takes_no_number_that_another_clone_has_claimed() {
+    let team = Team::new();
+    let (a, b) = (team.clone_of("a"), team.clone_of("b"));
+    a.claim("p:1");
+    b.run("add p Four").ok_code();
+    b.claim("p:4");
+    a.run("move p:1 --after 3").ok();
+    assert!(a.step(5).contains("# Step 1"));
+    refused(&a.run("move p:5 --to 4"), "claims-live");
+    a.run("done p:5").ok();
+    assert_eq!(team.records(), ["p/1 completed ann", "p/4 claimed bob", "p/5 completed ann"]);
+}
+
+#[test]
+fn a_new_claim_of_a_moved_step_holds_its_earlier_number() {
+    let team = moved();
+    let (a, b) = (team.clone_of("a"), team.clone_of("b"));
+    a.run("claim p:4 --force").ok();
+    a.run("sync").ok();
+    assert_eq!(team.records(), ["p/1 claimed ann", "p/4 claimed ann"]);
+    refused(&b.run("claim p:1"), "claimed");
+    a.run("done p:4").ok();
+    assert_eq!(team.records(), ["p/1 completed ann", "p/4 completed ann"]);
+}
+
+#[test]
+fn a_step_that_took_the_earlier_number_gives_it_back() {
+    let team = moved();
+    let (a, b) = (team.clone_of("a"), team.clone_of("b"));
+    a.run("move p:2 --to 1").ok();
+    a.claim("p:1");
+    a.run("release p:1").ok();
+    refused(&b.run("claim p:1"), "claimed");
+    a.commit_and_push();
+    b.run("sync").ok_code();
+    // The branch has another step under the number.
+    refused(&b.run("claim p:1"), "claimed");
+}
+
+#[test]
+fn undone_moves_that_swapped_numbers_keep_both_claims() {
+    let team = Team::new();
+    let a = team.clone_of("a");
+    a.claim("p:1");
+    a.claim("p:2");
+    a.run("move p:1 --to 9").ok();
+    a.run("move p:2 --to 1").ok();
+    a.run("move p:9 --to 2").ok();
+    a.run("undo").ok();
+    a.run("undo").ok();
+    a.run("done p:2").ok();
+    a.run("sync").ok();
+    assert!(team.records().contains(&"p/2 completed ann".to_owned()), "{:?}", team.records());
+}
+
+#[test]
+fn an_offline_claim_that_was_moved_and_lost_blocks_nothing() {
+    let team = Team::new();
+    let (a, b) = (team.clone_of("a"), team.clone_of("b"));
+    team.fault("offline");
+    a.run("claim p:2 --offline").ok_code();
+    a.run("move p:2 --after 3").ok_code();
+    team.heal();
+    b.claim("p:2");
+    assert!(a.run("sync").ok().contains("lost"));
+    a.run("sync").ok();
+    assert_eq!(a.claim("p").0, "p:1");
+    assert_eq!(team.records(), ["p/1 claimed ann", "p/2 claimed bob"]);
+}
+
+#[test]
+fn own_records_that_were_removed_are_not_taken_for_those_of_others() {
+    let team = Team::new();
+    let a = team.clone_of("a");
+    for undo in ["release p:1", "undo"] {
+        a.claim("p:1");
+        a.run("sync").ok();
+        a.run(undo).ok_code();
+        a.run("done p:1").ok();
+        a.run("undo").ok_code();
+    }
+}
+
+#[test]
+fn an_undone_release_of_another_clones_claim_stays_theirs() {
+    let team = Team::new();
+    let (a, b) = (team.clone_of("a"), team.clone_of("b"));
+    b.claim("p:1");
+    b.commit_and_push();
+    a.git("pull -q");
+    a.run("release p:1 --force").ok_code();
+    a.run("undo --force").ok_code();
+    assert!(team.records().is_empty(), "{:?}", team.records());
+}
+
+#[test]
 fn work_that_ended_in_one_working_tree_stays_ended_for_the_others() {
     let team = Team::new();
     let (a, b) = (team.clone_of("a"), team.clone_of("b"));
@@ -136,9 +280,4 @@ fn work_that_ended_in_one_working_tree_stays_ended_for_the_others() {
     w.run("sync").ok_code();
     assert_eq!(team.records(), ["p/1 completed ann"]);
     refused(&b.run("claim p:1"), "claimed");
-    // If that working tree is gone, its result is lost with it, and the files that remain decide.
-    a.git("stash -q");
-    assert!(a.step(1).contains("claim:"));
-    a.run("sync").ok_code();
-    assert_eq!(team.records(), ["p/1 claimed ann"]);
 }
