@@ -14,9 +14,11 @@ use crate::plan::model::{Plan, Step};
 use crate::plan::plans::Plans;
 use crate::plan::step_number::{NoRoom, StepNumber};
 use crate::plan::{file_name, read};
-use crate::store::load::{self, LoadQuery};
+use crate::store::load::{self, LoadQuery, Overlay};
 use crate::store::transaction::{self, ChangeReport, Changed, Transaction};
-use crate::store::{branches, idempotency, new_step, plan_status, resolve, step_file, steps_list_line};
+use crate::store::{
+    branches, cycles, idempotency, new_step, plan_status, resolve, step_file, steps_list_line,
+};
 
 pub use crate::api::requests::AddRequest;
 
@@ -58,6 +60,7 @@ pub fn add(context: &Context, request: &AddRequest) -> Result<ChangeReport, Erro
     let directory = plan.path.trim_end_matches(file_name::PLAN_FILE);
     let path = format!("{directory}{}", file_name::step_file(&id.number));
     let step = checked(context, plan, &id, &path, &bytes)?;
+    refuse_cycle(context, &plans, &step, &bytes)?;
     idempotency::record(context, || vec![changed(context, &plans, plan, &step)]);
     match steps_list_line::add(context, plan, &step)? {
         None => writing.create(&path, &bytes)?,
@@ -123,6 +126,18 @@ fn checked(context: &Context, plan: &Plan, id: &StepId, path: &str, bytes: &[u8]
         Some(problem) => Err(Error::File { problem: Box::new(problem.clone()) }),
         None => Ok(step),
     }
+}
+
+/// Refuses a step that would wait for itself: another step may already name its number, or "all previous steps".
+fn refuse_cycle(context: &Context, plans: &Plans, step: &Step, bytes: &[u8]) -> Result<(), Error> {
+    if step.depends.is_empty() && step.ranges.is_empty() || cycles::has(plans, &step.id) {
+        return Ok(());
+    }
+    let own = Overlay { path: &step.path, bytes };
+    let others = load::DecisionFiles::Others(&step.path);
+    let after = LoadQuery::step_with(&step.id, own).settled(others).load(context)?.plans;
+    let cycle = after.step(&step.id).and_then(cycles::problem);
+    cycle.map_or(Ok(()), |it| Err(cycles::refused(it, "choose another number, or other dependencies")))
 }
 
 fn changed(context: &Context, plans: &Plans, plan: &Plan, step: &Step) -> Changed {

@@ -8,7 +8,7 @@ use crate::api::error::Error;
 use crate::api::precondition;
 use crate::api::views::{Views, value};
 use crate::disk::FileOp;
-use crate::plan::change::{NewAttempt, set_text};
+use crate::plan::change::{NewAttempt, dependency_item, set_text};
 use crate::plan::file_name;
 use crate::plan::id::StepId;
 use crate::plan::model::{Plan, Step};
@@ -18,10 +18,11 @@ use crate::plan::references::{self, MovedFile};
 use crate::plan::step_number::StepNumber;
 use crate::plan::steps_list;
 use crate::store::fencing::{self, Caller, Owner};
+use crate::store::load::{LoadQuery, Overlay};
 use crate::store::relink::{self, Gone, Orphans, Renamed, Waits};
 use crate::store::sync::{foreign, moved};
 use crate::store::transaction::{self, ChangeReport, Changed, Mode, Refused, Transaction};
-use crate::store::{branches, leases, load, new_step, resolve, step_file, steps_list_line};
+use crate::store::{branches, cycles, leases, load, new_step, resolve, step_file, steps_list_line};
 use crate::text::header_edit::Change;
 
 pub use crate::api::requests::RenumberRequest;
@@ -181,6 +182,7 @@ fn move_files(
     let path = Path::new(&step.path).with_file_name(file_name::step_file(&new.number));
     let path = path.to_string_lossy().into_owned();
     let mut ops = Vec::new();
+    let mut file_after = Vec::new();
     if step.has_file() {
         let from = PathBuf::from(&step.path);
         let to = from.with_file_name(file_name::step_file(&new.number));
@@ -192,6 +194,7 @@ fn move_files(
         let wanted: Vec<_> = step.depends.iter().filter(|it| **it != step.id).cloned().collect();
         let wanted = Waits { steps: &wanted, ranges: &step.ranges, gone };
         let after = relink::kept_waiting(context, &line.plan, (new, &path), after, &wanted)?;
+        file_after.clone_from(&after);
         if before != after {
             ops.push(FileOp::Change { path: from.clone(), before, after });
         }
@@ -204,11 +207,41 @@ fn move_files(
     if let Some(file) = &file {
         hints.extend(relink::follow_links(context, plans, Renamed::Step(file), &mut ops));
     }
+    refuse_cycle(context, (plans, &line.plan), (step, new), (&path, file_after))?;
     writing.batch("move", ops)?;
     if !writing.is_dry_run() {
         leases::moved(context, &[leases::Move { plan, step, to: new.clone(), file: path }]);
     }
     Ok((line.plan, hints))
+}
+
+/// Refuses a place at which the step would wait for itself: "all previous steps" of another step may mean it there. `file`
+/// is the text that it has there.
+fn refuse_cycle(
+    context: &Context,
+    (plans, plan): (&Plans, &Plan),
+    (step, new): (&Step, &StepId),
+    (path, file): (&str, Vec<u8>),
+) -> Result<(), Error> {
+    let content = read::Content::new(file.clone(), context.now);
+    let now = read::read_step_of(plan, new, path, content, &context.config.words);
+    if now.depends.is_empty() && now.ranges.is_empty() || cycles::has(plans, &step.id) {
+        return Ok(());
+    }
+    // The plan's file has no line for the new number yet.
+    let from_line = !relink::has_key(&file, "depends") && now.ranges.is_empty();
+    let bytes = match from_line {
+        true => {
+            let items = now.depends.iter().map(|it| dependency_item(&new.plan, it)).collect();
+            transaction::edit(path, &file, &[relink::set_depends(&[&file], &new.plan, items)], STEP_KEYS)?
+        }
+        false => file,
+    };
+    let own = Overlay { path, bytes: &bytes };
+    let after = LoadQuery::step_with(new, own).load(context)?.plans;
+    let cycle = after.step(new).and_then(cycles::problem);
+    let hint = "choose another place, or remove a dependency first";
+    cycle.map_or(Ok(()), |it| Err(cycles::refused(it, hint)))
 }
 
 /// The name of a step's file, and the name that it gets.

@@ -21,7 +21,7 @@ use crate::plan::file_name;
 use crate::plan::id::{PlanId, StepId};
 use crate::plan::model::{Plan, Step};
 use crate::plan::plans::Plans;
-use crate::plan::problem::{Code, Problem};
+use crate::plan::problem::Problem;
 use crate::plan::step_items::{self, Dependency, NotSteps, Places, StepItem};
 use crate::plan::step_number::StepNumber;
 use crate::plan::transitions::Verb;
@@ -31,7 +31,7 @@ use crate::store::relink::{self, Gone, Orphans};
 use crate::store::sync::ending::{self, Fences, StatusChange, StatusMove};
 use crate::store::sync::{foreign, moved};
 use crate::store::transaction::{self, ChangeReport, Changed, Mode, Transaction};
-use crate::store::{branches, leases, load, plan_status, removed, resolve};
+use crate::store::{branches, cycles, leases, load, plan_status, removed, resolve};
 
 pub use crate::api::requests::ReplaceRequest;
 
@@ -96,8 +96,8 @@ fn write(
     if let Some(goal) = wanted.goal(&made) {
         made = files::make(&wanted, &left, request.force, Some(&goal))?;
     }
+    wanted.refuse_cycle(&made)?;
     let (after, changes) = wanted.after(&made);
-    refuse_cycle(&after, &plan)?;
     if !made.ops.is_empty() {
         writing.batch("replace", made.ops)?;
     }
@@ -399,6 +399,17 @@ impl<'a> Wanted<'a> {
         }
     }
 
+    /// Refuses a list that makes a step wait for itself, unless it did so before.
+    fn refuse_cycle(&self, made: &files::Made) -> Result<(), Error> {
+        let item_at = |id: &StepId| (0..self.items.len()).find(|it| self.id(*it) == *id);
+        let had = |id: &StepId| match item_at(id) {
+            Some(item) => self.step(item).is_some_and(|it| cycles::has(self.plans, &it.id)),
+            None => cycles::has(self.plans, id),
+        };
+        let hint = "add the dependencies of each step to the list";
+        cycles::refuse_new(self.with_plan(&made.plan), had, hint)
+    }
+
     /// All plans as they are after the change, and what happened to each step.
     fn after(&self, made: &files::Made) -> (Plans, Vec<Changed>) {
         let own = &made.plan;
@@ -474,16 +485,6 @@ impl<'a> Wanted<'a> {
             }
         }
     }
-}
-
-/// Refuses a list that makes a step wait for itself, unless a step of the plan did so before.
-fn refuse_cycle(after: &Plans, before: &Plan) -> Result<(), Error> {
-    let had = before.steps.iter().any(|it| it.problems.iter().any(|it| it.code == Code::DependencyCycle));
-    let plan = after.get(&before.id).filter(|_| !had);
-    let mut problems = plan.into_iter().flat_map(|it| &it.steps).flat_map(|it| &it.problems);
-    let Some(problem) = problems.find(|it| it.code == Code::DependencyCycle) else { return Ok(()) };
-    let hint = "add the dependencies of each step to the list";
-    Err(Error::failed(problem.code.text(), format!("refused: {}", problem.message), hint))
 }
 
 #[cfg(test)]

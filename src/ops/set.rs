@@ -20,9 +20,11 @@ use crate::store::resolve::{self, Target};
 use crate::store::step_file::{self, Current, StepUpdate};
 use crate::store::sync::ending::{self, Fences, StatusChange};
 use crate::store::transaction::{self, ChangeReport, Mode};
-use crate::store::{new_step, plan_status, program, typed_words};
+use crate::store::{new_step, plan_status, program, relink, typed_words};
 use crate::text::header_edit::{Change, NewValue};
-use crate::text::yaml;
+use crate::text::{scalar, yaml};
+
+use serde_json::Value;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SetOp {
@@ -30,6 +32,8 @@ pub enum SetOp {
     Text(String),
     /// One YAML value.
     Yaml(String),
+    /// All items of a list.
+    List(Vec<NewValue>),
     /// Adds an item to a list, unless the list has it already.
     Add(String),
     /// Like [`SetOp::Add`], with the item as YAML.
@@ -39,6 +43,16 @@ pub enum SetOp {
     /// Like [`SetOp::Take`], with the item as YAML.
     TakeYaml(String),
     Unset,
+}
+
+impl SetOp {
+    /// Sets a list or another value that is not a text.
+    pub(crate) fn of_json(value: &Value) -> Self {
+        match NewValue::of_json(value) {
+            NewValue::List(items) => Self::List(items),
+            _ => Self::Yaml(scalar::json(value)),
+        }
+    }
 }
 
 #[derive(Debug, Clone)]
@@ -317,7 +331,7 @@ fn did(request: &SetRequest) -> String {
         SetOp::Add(value) | SetOp::AddYaml(value) => format!("{} += {value}", request.key),
         SetOp::Take(value) | SetOp::TakeYaml(value) => format!("{} -= {value}", request.key),
         SetOp::Text(value) => format!("{} = {}", request.key, value.lines().next().unwrap_or_default()),
-        SetOp::Yaml(_) => format!("{} set", request.key),
+        SetOp::Yaml(_) | SetOp::List(_) => format!("{} set", request.key),
     }
 }
 
@@ -335,6 +349,8 @@ fn changes(request: &SetRequest, bytes: &[u8], plan: &PlanId) -> Result<Vec<Chan
         }
         SetOp::Text(text) => Change::Set { key, value: NewValue::Text(text.clone()) },
         SetOp::Yaml(text) => Change::Set { key, value: NewValue::Yaml(text.clone()) },
+        SetOp::List(items) if key == "depends" => relink::set_depends(&[bytes], plan, items.clone()),
+        SetOp::List(items) => Change::Set { key, value: NewValue::List(items.clone()) },
         SetOp::Unset => Change::Remove { key },
         SetOp::Add(text) => {
             if items(bytes, &key).contains(text) {

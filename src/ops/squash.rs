@@ -3,33 +3,31 @@
 //! The first step's file keeps its name. It gets the texts, attempts and notes of the others, in order, and their
 //! dependencies, `verify` and `touches`. The earlier versions of all files go to `_archive/<plan>/removed-<time>/`.
 
+mod lists;
+
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
-
-use serde_json::Value;
 
 use crate::api::context::Context;
 use crate::api::error::Error;
 use crate::api::precondition;
 use crate::api::views::{Views, shown_path, value};
 use crate::disk::{DiskError, FileOp, Snapshot};
-use crate::plan::change::{self, NewAttempt, NewNote, dependency_item};
+use crate::plan::change::{self, NewAttempt, dependency_item};
 use crate::plan::file_name;
 use crate::plan::id::StepId;
 use crate::plan::model::{Plan, Step};
 use crate::plan::plans::Plans;
-use crate::plan::problem::Code;
 use crate::plan::read::{self, STEP_KEYS};
-use crate::plan::records::Attempt;
 use crate::plan::words::StepStatus;
 use crate::store::fencing::{Caller, Owner};
 use crate::store::relink::{self, Gone, Orphans, Waits};
 use crate::store::sync::foreign;
 use crate::store::transaction::{self, ChangeReport, Changed, Mode, Transaction};
-use crate::store::{leases, load, new_step, removed, resolve, step_file, steps_list_line};
+use crate::store::{cycles, leases, load, new_step, removed, resolve, step_file, steps_list_line};
 use crate::text::header_edit::{Change, NewValue};
 use crate::text::typed::shell_word;
-use crate::text::{front_matter, markdown, scalar};
+use crate::text::{front_matter, markdown};
 
 pub use crate::api::requests::SquashRequest;
 
@@ -61,7 +59,7 @@ pub fn squash(context: &Context, request: &SquashRequest) -> Result<ChangeReport
     refuse_disclosure(context, &steps, &modes)?;
     let (steps, depends, gone) = (&steps, &depends, &gone);
     let merged = Merged { context, plan: &plan, steps, texts: &texts, depends, request, gone, left: &left };
-    let Edits { bytes, ops, hints, archived } = merged.ops(&plans, forced)?;
+    let Edits { bytes, ops, hints, archived } = merged.ops(&plans, forced.as_ref())?;
     writing.batch("squash", ops)?;
     for (step, place, read) in archived {
         writing.report_save(&step, &place, &read);
@@ -168,7 +166,6 @@ fn refuse_cycle(plans: &Plans, steps: &[&Step], depends: &[StepId]) -> Result<()
     for plan in all.iter_mut().filter(|it| !it.is_archived) {
         plan.steps.retain(|it| !is_gone(&it.id));
         for step in &mut plan.steps {
-            step.problems.retain(|it| it.code != Code::DependencyCycle);
             if step.id == *kept {
                 step.depends = depends.to_vec();
                 step.ranges.clear();
@@ -179,12 +176,9 @@ fn refuse_cycle(plans: &Plans, steps: &[&Step], depends: &[StepId]) -> Result<()
             step.depends.iter_mut().filter(|it| is_gone(it)).for_each(|it| it.clone_from(kept));
         }
     }
-    let after = Plans::judged(all);
-    let cycle =
-        after.step(kept).and_then(|it| it.problems.iter().find(|it| it.code == Code::DependencyCycle));
-    let Some(problem) = cycle else { return Ok(()) };
     let hint = "squash the steps between them as well, or remove a dependency first";
-    Err(Error::failed(problem.code.text(), format!("refused: {}", problem.message), hint))
+    // A cycle in which a squashed step was before stays refused: the new step would be in it.
+    cycles::refuse_new(all, |it| it != kept && cycles::has(plans, it), hint)
 }
 
 /// The file operations of the merge.
@@ -211,7 +205,7 @@ struct Merged<'a> {
 }
 
 impl Merged<'_> {
-    fn ops(&self, plans: &Plans, forced: Option<NewAttempt>) -> Result<Edits, Error> {
+    fn ops(&self, plans: &Plans, forced: Option<&NewAttempt>) -> Result<Edits, Error> {
         let (kept, others) = (self.steps[0], &self.steps[1..]);
         let gone: Vec<_> = others.iter().map(|it| it.id.clone()).collect();
         let line = (&kept.id, self.request.title.as_str(), self.depends);
@@ -253,11 +247,12 @@ impl Merged<'_> {
     }
 
     /// The new text of the first file: the front matters of all steps in one, and their texts below the new title.
-    fn text(&self, plan: &Plan, before: &[u8], forced: Option<NewAttempt>) -> Result<Vec<u8>, Error> {
+    fn text(&self, plan: &Plan, before: &[u8], forced: Option<&NewAttempt>) -> Result<Vec<u8>, Error> {
         let kept = self.steps[0];
-        let mut changes = self.changes(before);
-        changes.extend(forced.map(|it| it.change()));
-        let edited = transaction::edit(&kept.path, before, &changes, STEP_KEYS)?;
+        let edited = transaction::edit(&kept.path, before, &self.changes(before), STEP_KEYS)?;
+        let edited = self.with_lists(edited)?;
+        let forced: Vec<_> = forced.into_iter().map(NewAttempt::change).collect();
+        let edited = transaction::edit(&kept.path, &edited, &forced, STEP_KEYS)?;
         let header = &edited[..front_matter::split(&edited).body_start()];
         let body = self.body();
         let eol = if before.windows(2).any(|it| it == b"\r\n") { "\r\n" } else { "\n" };
@@ -299,26 +294,17 @@ impl Merged<'_> {
         let unread = self.unread_items();
         if relink::has_key(before, "depends") || !unread.is_empty() {
             let items = self.depends.iter().map(|it| dependency_item(own, it));
-            let items = items.chain(unread).collect();
-            changes.push(Change::Set { key: "depends".to_owned(), value: NewValue::List(items) });
+            changes.push(relink::set_depends(self.texts, own, items.chain(unread).collect()));
         }
         let is_confirmed = self.steps.iter().all(|it| !it.needs_confirmation || it.confirmed.is_some());
         if others.iter().any(|it| it.needs_confirmation) && !kept.needs_confirmation {
             changes.push(change::set_word("confirm", "required"));
         }
         changes.extend((!is_confirmed && kept.confirmed.is_some()).then(|| change::remove("confirmed")));
-        changes
-            .extend(appended("tags", self.steps, |it| it.tags.iter().cloned().map(NewValue::Text).collect()));
-        changes.extend(appended("verify", self.steps, verify_items));
-        changes.extend(self.touches());
-        for step in others {
-            changes.extend(step.notes.iter().map(|it| {
-                let at = it.at.unwrap_or(self.context.now);
-                let by = it.by.clone().unwrap_or_default();
-                NewNote { at, kind: it.kind, by, text: it.text.clone() }.change()
-            }));
-            changes.extend(step.attempts.iter().map(attempt));
-        }
+        // If one step does not state its `touches`, the new step does not either: then they count as overlapping with
+        // everything.
+        let loses_touches = kept.touches.is_some() && others.iter().any(|it| it.touches.is_none());
+        changes.extend(loses_touches.then(|| change::remove("touches")));
         changes
     }
 
@@ -332,17 +318,6 @@ impl Merged<'_> {
             }
         }
         items
-    }
-
-    /// The `touches` of all steps. If one step does not state them, the new step does not either: then they count as
-    /// overlapping with everything.
-    fn touches(&self) -> Vec<Change> {
-        let texts = |it: &Step| it.touches.iter().flatten().cloned().map(NewValue::Text).collect();
-        match self.steps.iter().all(|it| it.touches.is_some()) {
-            true => appended("touches", self.steps, texts),
-            false if self.steps[0].touches.is_some() => vec![change::remove("touches")],
-            false => Vec::new(),
-        }
     }
 }
 
@@ -359,53 +334,6 @@ fn status_of_all(steps: &[&Step]) -> StepStatus {
         () if any(Failed) => Failed,
         () if any(InProgress) => InProgress,
         () => Pending,
-    }
-}
-
-/// The items of the other steps that the first one's list lacks.
-fn appended(key: &str, steps: &[&Step], items: impl Fn(&Step) -> Vec<NewValue>) -> Vec<Change> {
-    let mut known = items(steps[0]);
-    let mut changes = Vec::new();
-    for item in steps[1..].iter().flat_map(|it| items(it)) {
-        if !known.contains(&item) {
-            known.push(item.clone());
-            changes.push(Change::Append { key: key.to_owned(), item });
-        }
-    }
-    changes
-}
-
-fn verify_items(step: &Step) -> Vec<NewValue> {
-    let item = |it: &crate::plan::records::Verify| {
-        let more = [("dir", &it.dir), ("timeout", &it.timeout)];
-        let more =
-            more.into_iter().filter_map(|(key, it)| Some((key.to_owned(), NewValue::Text(it.clone()?))));
-        let more: Vec<_> = more.collect();
-        if more.is_empty() {
-            return NewValue::Text(it.run.clone());
-        }
-        NewValue::Map([vec![("run".to_owned(), NewValue::Text(it.run.clone()))], more].concat())
-    };
-    step.verify.iter().map(item).collect()
-}
-
-/// An attempt of another file, with all of its keys.
-fn attempt(attempt: &Attempt) -> Change {
-    let text = |key: &str, it: &Option<String>| Some((key.to_owned(), NewValue::Text(it.clone()?)));
-    let mut entries: Vec<_> =
-        attempt.at.iter().map(|it| ("at".to_owned(), NewValue::Word(it.to_string()))).collect();
-    entries.extend(text("by", &attempt.by));
-    entries.extend(text("outcome", &attempt.outcome));
-    entries.extend(text("notes", &attempt.notes));
-    entries.extend(attempt.more.iter().map(|(key, value)| (key.clone(), json_value(value))));
-    Change::Append { key: "attempts".to_owned(), item: NewValue::Map(entries) }
-}
-
-/// Strings are written in the file's style for texts.
-fn json_value(value: &Value) -> NewValue {
-    match value {
-        Value::String(text) => NewValue::Text(text.clone()),
-        other => NewValue::Yaml(scalar::json(other)),
     }
 }
 

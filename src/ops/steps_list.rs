@@ -73,6 +73,10 @@ mod tests {
         check("# P\n", &format!("# P\n\n## Steps\n\n{lines}"));
         check("# P", &format!("# P\n\n## Steps\n\n{lines}"));
         check("# P\n\n## Steps\n\n## Notes\n", &format!("# P\n\n## Steps\n\n{lines}\n## Notes\n"));
+        let intro = "# P\n\n## Steps\n\nIn this order.  \nReally.\n";
+        check(intro, &format!("{intro}\n{lines}"));
+        check(intro.trim_end(), &format!("{intro}\n{}", lines.trim_end()));
+        check(&format!("{intro}\n### More\n"), &format!("{intro}\n{lines}\n### More\n"));
         check("# P\r\n", &format!("# P\n\n## Steps\n\n{lines}").replace('\n', "\r\n"));
         let has_one = "# P\n## Steps\n- step-1: Own words\n";
         check(has_one, has_one);

@@ -103,7 +103,8 @@ pub(crate) fn with_step(
     if is_named { file.to_vec() } else { with_line(plan, file, number, title, depends) }
 }
 
-/// Returns a `plan.md` with a list of these steps, below its heading Steps or at its end; unchanged if it has a list.
+/// Returns a `plan.md` with a list of these steps, below the text that follows its heading Steps, or at its end; unchanged if
+/// it has a list.
 pub(crate) fn with_list<'a>(
     plan: &PlanId,
     file: &[u8],
@@ -125,13 +126,25 @@ pub(crate) fn with_list<'a>(
     }
     let is_steps = |it: &str| it.trim_end_matches(':').eq_ignore_ascii_case("steps");
     let (at, text) = match outline.section(is_steps) {
-        Some(section) => (section.start, format!("{eol}{lines}")),
+        Some(section) => match end_of_text(&body, &outline, &section) {
+            Some(end) => (end, format!("{eol}{eol}{}", lines.trim_end())),
+            None => (section.start, format!("{eol}{lines}")),
+        },
         None => {
             let end = if body.is_empty() || body.ends_with('\n') { "" } else { eol };
             (body.len(), format!("{end}{eol}## Steps{eol}{eol}{lines}"))
         }
     };
     [&file[..start], body[..at].as_bytes(), text.as_bytes(), body[at..].as_bytes()].concat()
+}
+
+/// Where the last line of the text between a section's heading and the next one ends; `None` if there is no text.
+fn end_of_text(body: &str, outline: &Outline, section: &Range<usize>) -> Option<usize> {
+    let next = outline.headings.iter().map(|it| it.span.start).find(|it| *it >= section.start);
+    let text = &body[section.start..next.unwrap_or(section.end).min(section.end)];
+    let end = section.start + text.trim_end().len();
+    let is_text = !text.trim().is_empty();
+    is_text.then(|| end + body[end..].find(['\r', '\n']).unwrap_or(body.len() - end))
 }
 
 /// Like [`with_step`], but replaces a line that already names the step.
@@ -147,6 +160,22 @@ pub(crate) fn with_line(
         let own = lines.iter().find(|it| it.number == *number);
         let splice = own.map(|it| edit::rewritten(body, it, &new));
         splice.or_else(|| edit::insertion(body, lines, &new)).into_iter().collect()
+    })
+}
+
+/// Returns a `plan.md` in which the line of a step has another title and other dependencies. What is below the line
+/// stays. `depends`: `None` keeps those of the line.
+pub(crate) fn with_changed_line(
+    plan: &PlanId,
+    file: &[u8],
+    number: &StepNumber,
+    title: &str,
+    (depends, is_unticked): (Option<&[StepId]>, bool),
+) -> Vec<u8> {
+    edited(plan, file, |body, lines| {
+        let new = edit::NewText { title, depends, is_unticked };
+        let nth = lines.iter().position(|it| it.number == *number);
+        nth.map(|nth| edit::retold(plan, body, lines, nth, &new)).unwrap_or_default()
     })
 }
 

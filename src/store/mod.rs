@@ -7,6 +7,7 @@ pub(crate) mod change_one_by_one;
 pub(crate) mod changed_after_removal;
 pub(crate) mod claims;
 pub(crate) mod commit;
+pub(crate) mod cycles;
 pub(crate) mod decision;
 pub(crate) mod fencing;
 pub(crate) mod history;

@@ -266,6 +266,26 @@ pub(crate) fn changes(file: &[u8], own: &StepId, old: &StepId, heirs: &[StepId])
     changes
 }
 
+/// Sets `depends`. A step that one of the files names in its `depends` keeps that spelling.
+pub(crate) fn set_depends<T: AsRef<[u8]>>(files: &[T], own: &PlanId, items: Vec<NewValue>) -> Change {
+    let trees: Vec<Tree> = files.iter().filter_map(|it| Tree::of_file(it.as_ref())).collect();
+    let lists = trees.iter().filter_map(|it| it.root().get("depends"));
+    let written: Vec<(StepId, NewValue)> = lists
+        .flat_map(View::items)
+        .filter_map(|it| Some((references::read_item(own, it.text()?)?, NewValue::as_written(it))))
+        .collect();
+    let spelled = |item: NewValue| {
+        let step = match &item {
+            NewValue::Text(text) | NewValue::Word(text) => references::read_item(own, text),
+            _ => None,
+        };
+        let known = step.and_then(|step| written.iter().find(|it| it.0 == step));
+        known.map_or(item, |it| it.1.clone())
+    };
+    let value = NewValue::List(items.into_iter().map(spelled).collect());
+    Change::Set { key: "depends".to_owned(), value }
+}
+
 /// Writes a step in the form of the item that it replaces: `step-2`, `"p/step-2"`, `2`.
 fn respelled(own: &PlanId, item: View<'_>, new: &StepId) -> NewValue {
     let Some(old) = item.text() else { return dependency_item(own, new) };

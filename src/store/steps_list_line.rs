@@ -88,13 +88,13 @@ pub(crate) fn squashed(
             file = after;
             removed.push_str(&lines);
         }
-        let (rest, line) = steps_list::without_line(&plan.id, &file, &kept.number);
-        // The last line of a list stays: without a line, the list does not show the style for the new line.
-        if line.is_empty() || !steps_list::names_steps(&plan.id, &String::from_utf8_lossy(&rest)) {
-            return file;
+        let (_, line) = steps_list::without_line(&plan.id, &file, &kept.number);
+        let after =
+            steps_list::with_changed_line(&plan.id, &file, &kept.number, title, (Some(depends), true));
+        if after != file {
+            removed.insert_str(0, &line);
         }
-        removed.insert_str(0, &line);
-        steps_list::with_step(&plan.id, &rest, &kept.number, title, depends)
+        after
     })?;
     Ok((edited, removed))
 }
@@ -109,11 +109,12 @@ pub(crate) enum LineEdit<'a> {
         from: &'a StepNumber,
         to: &'a StepNumber,
     },
-    /// The line gets another text.
+    /// The line gets another text; lines below it stay.
     Anew {
         number: &'a StepNumber,
         title: &'a str,
-        depends: &'a [StepId],
+        /// `None`: those of the line.
+        depends: Option<&'a [StepId]>,
     },
     New {
         number: &'a StepNumber,
@@ -162,7 +163,10 @@ pub(crate) fn replaced(
             }
             LineEdit::Out { number, heirs } => steps_list::without_step(id, &file, number, heirs).0,
             LineEdit::Moved { from, to } => steps_list::with_moved(id, &file, from, to),
-            LineEdit::Anew { number, title, depends } | LineEdit::New { number, title, depends } => {
+            LineEdit::Anew { number, title, depends } => {
+                steps_list::with_changed_line(id, &file, number, title, (*depends, false))
+            }
+            LineEdit::New { number, title, depends } => {
                 steps_list::with_line(id, &file, number, title, depends)
             }
         })

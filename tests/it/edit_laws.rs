@@ -232,6 +232,9 @@ fn random_change(random: &mut Random, file: &Sample) -> Change {
         random.pick(&["status", "id", "attempts", "new", "claim", "tags"])
     };
     let key = key.to_owned();
+    if let Some(value) = random_items(random, file, &key) {
+        return Change::Set { key, value };
+    }
     match random.below(10) {
         0..=3 => Change::Set { key, value: random_value(random, 2) },
         4..=6 => Change::Append { key, item: random_value(random, 2) },
@@ -239,6 +242,26 @@ fn random_change(random: &mut Random, file: &Sample) -> Change {
         8 => Change::SetItem { key, index: random.below(4), value: random_value(random, 1) },
         _ => Change::RemoveItem { key, index: random.below(4) },
     }
+}
+
+/// Mostly the items of a list, some of them left out, exchanged or new.
+fn random_items(random: &mut Random, file: &Sample, key: &str) -> Option<NewValue> {
+    let tree = yaml::parse(&yaml_of(&file.bytes)).ok()?;
+    let (_, list) = tree.root().find_entry(key).filter(|it| it.1.kind() == Kind::List)?;
+    // The other reader compares tags, which `as_new_value` leaves out.
+    if random.one_in(2) || tree.source()[list.span()].contains(['!', '*']) {
+        return None;
+    }
+    let mut items: Vec<NewValue> = list.items().map(as_new_value).collect::<Option<_>>()?;
+    for _ in 0..random.below(3) {
+        let (from, to) = (random.below(items.len() + 1), random.below(items.len() + 1));
+        match random.below(3) {
+            0 if from < items.len() => drop(items.remove(from)),
+            1 if from < items.len() && to < items.len() => items.swap(from, to),
+            _ => items.insert(to, random_value(random, 1)),
+        }
+    }
+    Some(NewValue::List(items))
 }
 
 const TEXTS: [&str; 26] = [

@@ -22,6 +22,7 @@ use crate::store::transaction::{self, Mode};
 use crate::store::{load, new_step, removed, step_file};
 use crate::text::front_matter;
 use crate::text::header_edit::{Change, NewValue};
+use crate::text::placeholders::one_line;
 
 /// The changes of files, and the plan as it is read after them.
 pub(super) struct Made {
@@ -39,7 +40,8 @@ pub(super) fn make(
     goal: Option<&Plans>,
 ) -> Result<Made, Error> {
     let directory = removed::removed_dir(wanted.context, &wanted.plan.id);
-    let mut making = Making { wanted, left, directory, ops: Vec::new(), is_forced, goal };
+    let mut making =
+        Making { wanted, left, directory, ops: Vec::new(), is_forced, goal, in_text: Vec::new() };
     let (line, removed) = steps_list_line::replaced(wanted.context, wanted.plan, &line_edits(wanted))?;
     let mut steps = Vec::new();
     for item in 0..wanted.items.len() {
@@ -62,7 +64,8 @@ pub(super) fn make(
     making.ops.extend(relinked.ops);
     steps.extend(wanted.left_out().map(|it| wanted.followed(it)));
     steps.sort_by(|a, b| a.id.number.cmp(&b.id.number));
-    Ok(Made { ops: making.ops, hints: relinked.hints, plan: Plan { steps, ..line.plan } })
+    let plan = making.read_again(Plan { steps, ..line.plan });
+    Ok(Made { ops: making.ops, hints: relinked.hints, plan })
 }
 
 fn line_edits<'a>(wanted: &'a Wanted<'_>) -> Vec<LineEdit<'a>> {
@@ -80,8 +83,7 @@ fn line_edits<'a>(wanted: &'a Wanted<'_>) -> Vec<LineEdit<'a>> {
         }
         let is_other =
             depends.is_some_and(|it| !is_same(it, &wanted.plan.spelled_out(&wanted.followed(step))));
-        if is_other || (step.title != item.title && item.number.is_some()) {
-            let depends = depends.unwrap_or_else(|| step.depends_for_line());
+        if is_other || (one_line(&step.title) != one_line(&item.title) && item.number.is_some()) {
             edits.push(LineEdit::Anew { number, title: &item.title, depends });
         }
     }
@@ -100,6 +102,8 @@ struct Making<'a> {
     ops: Vec<FileOp>,
     is_forced: bool,
     goal: Option<&'a Plans>,
+    /// The files whose dependencies are in the text.
+    in_text: Vec<(StepId, Vec<u8>)>,
 }
 
 impl Making<'_> {
@@ -144,7 +148,7 @@ impl Making<'_> {
         changes.push(status.into_iter().next().unwrap_or_else(|| set_word("status", "pending")));
         changes.extend(rest);
         let depends = self.wanted.depends[item].as_ref().filter(|it| !it.is_empty());
-        changes.extend(depends.map(|it| set_depends(&id, it)));
+        changes.extend(depends.map(|it| set_depends(&[], &id, it)));
         changes.push(set_word("created_at", &context.now.to_string()));
         changes.extend(self.notes(item, &[]));
         changes
@@ -192,9 +196,9 @@ impl Making<'_> {
         let said = wanted.depends[item].as_ref().filter(|it| !is_same(it, &all));
         let mut changes = self.moved(item, step)?;
         changes.extend(self.changes(item, step));
-        changes.extend(said.map(|it| set_depends(&id, it)));
+        changes.extend(said.map(|it| set_depends(&[before], &id, it)));
         changes.extend(self.notes(item, &step.notes));
-        let is_renamed = number.is_some() && step.title != *title;
+        let is_renamed = number.is_some() && one_line(&step.title) != one_line(title);
         changes.extend(is_renamed.then(|| set_text("title", title)));
         if id != step.id {
             let notes = format!("moved from {} to {}", step.id.number, id.number);
@@ -339,10 +343,27 @@ impl Making<'_> {
         Ok((owner == Owner::Forced).then(|| attempt.change()))
     }
 
-    fn as_read(&self, plan: &Plan, item: usize, path: &str, bytes: Vec<u8>) -> Step {
+    fn as_read(&mut self, plan: &Plan, item: usize, path: &str, bytes: Vec<u8>) -> Step {
         let context = self.wanted.context;
+        let id = self.wanted.id(item);
+        // The text may say "all previous steps", and these are not known yet.
+        if !relink::has_key(&bytes, "depends") {
+            self.in_text.push((id.clone(), bytes.clone()));
+        }
         let content = read::Content::new(bytes, context.now);
-        read::read_step_of(plan, &self.wanted.id(item), path, content, &context.config.words)
+        read::read_step_of(plan, &id, path, content, &context.config.words)
+    }
+
+    /// The plan with the dependencies that the steps' texts mean together with the new numbers.
+    fn read_again(&self, mut plan: Plan) -> Plan {
+        let context = self.wanted.context;
+        for (id, bytes) in &self.in_text {
+            let Some(nth) = plan.steps.iter().position(|it| it.id == *id) else { continue };
+            let content = read::Content::new(bytes.clone(), context.now);
+            let path = plan.steps[nth].path.clone();
+            plan.steps[nth] = read::read_step_of(&plan, id, &path, content, &context.config.words);
+        }
+        plan
     }
 }
 
@@ -351,9 +372,9 @@ fn is_json(json: &str, value: &impl serde::Serialize) -> bool {
     said.is_some() && said == serde_json::to_value(value).ok()
 }
 
-fn set_depends(own: &StepId, depends: &[StepId]) -> Change {
+fn set_depends(files: &[&[u8]], own: &StepId, depends: &[StepId]) -> Change {
     let items = depends.iter().map(|it| dependency_item(&own.plan, it)).collect();
-    Change::Set { key: "depends".to_owned(), value: NewValue::List(items) }
+    relink::set_depends(files, &own.plan, items)
 }
 
 fn body_of(file: &[u8]) -> &[u8] {

@@ -129,3 +129,53 @@ fn text_below_the_line_of_a_step_that_is_moved_and_renamed_is_archived() {
     let lines = tree.keys().find(|it| it.ends_with("/steps-lines.md")).expect("it is archived");
     assert!(machine.text(lines).unwrap().contains("more text"));
 }
+
+#[test]
+fn text_below_the_line_of_a_renamed_step_stays() {
+    let plan = "# A\n\n## Steps\n- [x] step-1: A\n- **step-2: B** (depends: step-1)\n  more text\n  - below\n\n    a part\n- step-3: C\n";
+    let machine = Machine::with(&[
+        ("/plans/a/plan.md", plan),
+        ("/plans/a/step-1.md", "# A\n"),
+        ("/plans/a/step-2.md", "# B\n"),
+        ("/plans/a/step-3.md", "---\ndepends: [2]\n---\n# C\n"),
+    ]);
+    let list = r#"[{"number": 1, "title": "A2"}, {"number": 2, "title": "B2", "depends": []}, {"number": 3, "title": "C", "depends": [1, 2]}]"#;
+    listed(&machine, list, false).unwrap();
+    let expected = "# A\n\n## Steps\n- [x] step-1: A2\n- **step-2: B2**\n  more text\n  - below\n\n    a part\n- step-3: C (depends: step-1, step-2)\n";
+    assert_eq!(machine.text("/plans/a/plan.md").as_deref(), Some(expected));
+}
+
+#[test]
+fn a_line_waits_for_the_same_steps_as_the_file() {
+    for file in ["# C\n", "---\ndepends: [2]\n---\n# C\n"] {
+        let machine = Machine::with(&[
+            (
+                "/plans/a/plan.md",
+                "# A\n\n## Steps\n- step-1: A\n- step-2: B\n- step-3: C (depends: step-2)\n",
+            ),
+            ("/plans/a/step-1.md", "# A\n"),
+            ("/plans/a/step-2.md", "---\ndepends: [1]\n---\n# B\n"),
+            ("/plans/a/step-3.md", file),
+        ]);
+        listed(&machine, r#"["A", "New", {"number": 3, "title": "C too"}]"#, false).unwrap();
+        let plan = machine.text("/plans/a/plan.md").unwrap();
+        assert!(plan.ends_with("- step-2: New\n- step-3: C too (depends: step-2, step-1)\n"), "{plan}");
+        let step = machine.text("/plans/a/step-3.md").unwrap();
+        assert!(!file.contains("depends") || step.contains("depends: [2, 1]\n"), "{step}");
+    }
+}
+
+#[test]
+fn what_list_prints_changes_nothing() {
+    let plan = "# A\n\n## Steps\n- step-1: One  and\n- step-2: Two\n";
+    let first = "---\ntitle: One  and\n---\n# One\n\nText.\n";
+    let machine = Machine::with(&[
+        ("/plans/a/plan.md", plan),
+        ("/plans/a/step-1.md", first),
+        ("/plans/a/step-2.md", "# Two  words\n"),
+    ]);
+    let before = machine.tree();
+    let list = r##"[{"number": 1, "title": "One  and"}, {"number": "2", "title": "Two  words", "body": "# Two  words\n"}]"##;
+    listed(&machine, list, false).unwrap();
+    assert_eq!(machine.tree(), before);
+}

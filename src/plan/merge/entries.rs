@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use serde_json::Value;
 
-use crate::plan::change::{remove, set};
+use crate::plan::change::remove;
 use crate::plan::time::Time;
 use crate::text::header_edit::{self, Change, NewValue, Part, Written};
 use crate::text::yaml::{Kind, View};
@@ -59,7 +59,7 @@ pub(super) fn read(list: Option<View<'_>>) -> Option<Vec<Entry>> {
         return None;
     }
     let entry = |(it, written): (View<'_>, Written)| {
-        Some(Entry { value: it.to_json().ok()?, new: as_written(it), written })
+        Some(Entry { value: it.to_json().ok()?, new: NewValue::as_written(it), written })
     };
     list.items().zip(header_edit::written(list)).map(entry).collect()
 }
@@ -69,15 +69,6 @@ pub(super) fn drop_heading(entries: &mut [Entry], base: &[u8]) {
     if let Some(first) = entries.first_mut() {
         first.written.drop_above(&String::from_utf8_lossy(base));
     }
-}
-
-/// The item's own text, dedented; its value if that text is not one value.
-fn as_written(item: View<'_>) -> NewValue {
-    let (source, span) = (item.source(), item.outer_span());
-    let start = source[..span.start].rfind('\n').map_or(0, |it| it + 1);
-    let typed = NewValue::Yaml(format!("{}{}", " ".repeat(span.start - start), &source[span]));
-    let is_one_value = header_edit::edit(b"", &[set("entry", typed.clone())], &[]).is_ok();
-    if is_one_value { typed } else { NewValue::of_view(item) }
 }
 
 /// The entries of `of` that `among` lacks. Equal entries are counted: if `of` has two and `among` one, one is missing.

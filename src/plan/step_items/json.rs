@@ -143,7 +143,7 @@ fn without_heading<'a>(body: &'a str, title: &str) -> &'a str {
     let start = body.trim_start_matches('\n');
     let (first, rest) = start.split_once('\n').unwrap_or((start, ""));
     match first.strip_prefix("# ") {
-        Some(heading) if heading.trim() == title || heading.ends_with(&format!(": {title}")) => rest,
+        Some(heading) if one_line(heading) == title || heading.ends_with(&format!(": {title}")) => rest,
         _ => body,
     }
 }

@@ -6,6 +6,7 @@ use super::{Listed, line};
 use crate::plan::id::{PlanId, StepId};
 use crate::plan::references::{self, Group, respelled};
 use crate::plan::step_number::StepNumber;
+use crate::text::markdown;
 use crate::text::placeholders::one_line;
 
 /// A range of the body and its replacement.
@@ -98,6 +99,101 @@ pub(super) fn rewritten(body: &str, line: &Listed, new: &NewLine<'_>) -> Splice 
     (line.span.start..block(body, line).end, format!("{mark}{}", restyled(line, new)))
 }
 
+/// What becomes of a line whose step stays.
+pub(super) struct NewText<'a> {
+    pub(super) title: &'a str,
+    /// `None`: the line's dependencies stay as they are.
+    pub(super) depends: Option<&'a [StepId]>,
+    /// Whether a ticked task box becomes empty.
+    pub(super) is_unticked: bool,
+}
+
+/// Gives a line another title and other dependencies. Lines below it stay, unless the line could not be read again.
+pub(super) fn retold(
+    plan: &PlanId,
+    body: &str,
+    lines: &[Listed],
+    nth: usize,
+    new: &NewText<'_>,
+) -> Vec<Splice> {
+    let line = &lines[nth];
+    let written = line.depends.as_deref().unwrap_or_default();
+    let (depends, is_same) = match new.depends {
+        Some(depends) => {
+            let is_same = depends.len() == written.len() && depends.iter().all(|it| written.contains(it));
+            (depends, is_same)
+        }
+        None => (written, true),
+    };
+    let named = NewLine { plan, number: &line.number, title: new.title, depends };
+    let tick = || {
+        let mark = &body[line.span.start..line.at];
+        let is_other = new.is_unticked && unticked(mark) != mark;
+        is_other.then(|| (line.span.start..line.at, unticked(mark)))
+    };
+    let is_read = |splices: &[Splice]| {
+        let after = apply(body, splices.to_vec());
+        let after = super::read(plan, &markdown::outline(&after));
+        after.len() == lines.len()
+            && after.iter().zip(lines).enumerate().all(|(at, (now, before))| {
+                let depends = if at == nth { depends } else { before.depends.as_deref().unwrap_or_default() };
+                let is_same_title =
+                    if at == nth { now.title == one_line(new.title) } else { now.title == before.title };
+                let found = now.depends.as_deref().unwrap_or_default();
+                let is_waiting = found.len() == depends.len() && found.iter().all(|it| depends.contains(it));
+                now.number == before.number && is_same_title && is_waiting
+            })
+    };
+    let all = |splices: Vec<Splice>| splices.into_iter().chain(tick()).collect::<Vec<_>>();
+    let small = all(small_changes(line, &named, is_same));
+    if is_read(&small) {
+        return small;
+    }
+    let whole = all(first_line(line, &named));
+    if is_read(&whole) {
+        return whole;
+    }
+    vec![rewritten(body, line, &named)]
+}
+
+/// Changes title and dependencies where they are.
+fn small_changes(line: &Listed, new: &NewLine<'_>, is_waiting: bool) -> Vec<Splice> {
+    let absolute = |it: &Range<usize>| line.at + it.start..line.at + it.end;
+    let mut splices = Vec::new();
+    let title = one_line(new.title);
+    if title != line.title {
+        splices.push((absolute(&line.line.title_span), title));
+    }
+    if is_waiting {
+        return splices;
+    }
+    let text = depends_text(new);
+    let end = line.at + line.line.end;
+    match line.groups.split_first() {
+        None => splices.push((end..end, text)),
+        Some((first, rest)) => {
+            let range = if text.is_empty() { with_blanks(line, first) } else { absolute(&first.span) };
+            splices.push((range, text.trim_start().to_owned()));
+            splices.extend(rest.iter().map(|it| (with_blanks(line, it), String::new())));
+        }
+    }
+    splices
+}
+
+/// Replaces the first line of an item, and removes its dependencies from the lines below.
+fn first_line(line: &Listed, new: &NewLine<'_>) -> Vec<Splice> {
+    let end = line.text.find(['\r', '\n']).unwrap_or(line.text.len());
+    let below = line.groups.iter().filter(|it| it.span.start >= end);
+    let mut splices: Vec<Splice> = below.map(|it| (with_blanks(line, it), String::new())).collect();
+    splices.push((line.at..line.at + end, restyled(line, new)));
+    splices
+}
+
+/// The range of a `(depends: …)` in the body, with the blanks before it.
+fn with_blanks(line: &Listed, group: &Group) -> Range<usize> {
+    line.at + line.text[..group.span.start].trim_end().len()..line.at + group.span.end
+}
+
 /// Returns the range to delete for a line: the line, its line ending, and one of the gaps of a loose list.
 pub(super) fn deletion(body: &str, lines: &[Listed], nth: usize) -> Range<usize> {
     let own = block(body, &lines[nth]);
@@ -167,6 +263,9 @@ fn restyled(model: &Listed, new: &NewLine<'_>) -> String {
     let title = one_line(new.title);
     let line = &model.line;
     let mut splices: Vec<_> = line.numbers.iter().map(|it| (it.clone(), new.number.to_string())).collect();
+    if *new.number != line.number && !line.fragment.is_empty() {
+        splices.push((line.fragment.clone(), String::new()));
+    }
     let has_title = !line.title_span.is_empty();
     if has_title {
         splices.push((line.title_span.clone(), title.clone()));
@@ -209,8 +308,9 @@ fn next_mark(mark: &str, lines: &[Listed], body: &str) -> String {
 /// Makes a line wait for `heirs` where it waits for `old`; a `(depends: )` without items is removed.
 pub(super) fn relinking(plan: &PlanId, line: &Listed, old: &StepId, heirs: &[StepId]) -> Vec<Splice> {
     let own = StepId { plan: plan.clone(), number: line.number.clone() };
-    let named: Vec<_> =
-        line.groups.iter().flat_map(|it| &it.items).filter_map(|it| it.step.as_ref()).collect();
+    // If `old` is among the heirs, another step has its number now.
+    let named = line.groups.iter().flat_map(|it| &it.items).filter_map(|it| it.step.as_ref());
+    let named: Vec<_> = named.filter(|it| *it != old).collect();
     if heirs == std::slice::from_ref(old) {
         return Vec::new();
     }

@@ -13,6 +13,8 @@ pub(super) struct Line {
     pub(super) number: StepNumber,
     /// The number in the name, in a link's target, or both.
     pub(super) numbers: Vec<Range<usize>>,
+    /// The `#part` of a link's target; empty if there is none.
+    pub(super) fragment: Range<usize>,
     pub(super) title: String,
     pub(super) title_span: Range<usize>,
     /// Where name and title with their marks end.
@@ -47,6 +49,7 @@ fn plain(text: &str, range: &Range<usize>) -> Option<Line> {
     is_said.then_some(Line {
         number: name.number,
         numbers: vec![name.digits],
+        fragment: 0..0,
         title,
         title_span,
         end,
@@ -114,10 +117,15 @@ fn behind_separator(text: &str) -> &str {
 fn link(text: &str, open: usize) -> Option<Line> {
     let label_start = open + text[open..].strip_prefix('[').map(|_| 1)?;
     let label_end = label_start + text[label_start..].find("](")?;
-    let target = label_end + 2..label_end + 2 + text[label_end + 2..].find(')')?;
+    let close = label_end + 2 + text[label_end + 2..].find(')')?;
+    // A link may lead to a place in the file.
+    let path_end = text[label_end + 2..close].find(['#', '?']).map_or(close, |it| label_end + 2 + it);
+    let target = label_end + 2..path_end;
+    let fragment = path_end..close;
     let number =
         references::read_target(&text[target.clone()]).filter(|_| text[target.clone()].ends_with(".md"))?;
-    let name_at = target.start + text[target.clone()].rfind("step-")? + "step-".len();
+    let start = target.start;
+    let name_at = start + text[target].rfind("step-")? + "step-".len();
     let name_end = name_at + references::number_at(&text[name_at..]).len();
     let numbers: Vec<Range<usize>> = std::iter::once(name_at..name_end).collect();
     let label = label_start..label_end;
@@ -125,20 +133,21 @@ fn link(text: &str, open: usize) -> Option<Line> {
     let is_same = |it: &Line| it.number == number;
     match plain(text, &label).filter(is_same) {
         Some(line) if line.title.is_empty() => {
-            let (title, title_span, end, unclosed) = title(text, target.end + 1, marks);
+            let (title, title_span, end, unclosed) = title(text, close + 1, marks);
             let numbers = [line.numbers, numbers].concat();
-            Some(Line { number, numbers, title, title_span, end, unclosed })
+            Some(Line { number, numbers, fragment, title, title_span, end, unclosed })
         }
         Some(line) => {
             let numbers = [line.numbers, numbers].concat();
-            let (end, unclosed) = behind_link(text, target.end + 1, marks);
-            Some(Line { numbers, end, unclosed, ..line })
+            let (end, unclosed) = behind_link(text, close + 1, marks);
+            Some(Line { numbers, fragment, end, unclosed, ..line })
         }
         None => {
-            let (end, unclosed) = behind_link(text, target.end + 1, marks);
+            let (end, unclosed) = behind_link(text, close + 1, marks);
             Some(Line {
                 number,
                 numbers,
+                fragment,
                 title: text[label.clone()].to_owned(),
                 title_span: label,
                 end,

@@ -402,7 +402,7 @@ fn a_plan_is_updated_whole_or_not_at_all() {
     let arguments = json!({"plan": "web", "priority": "low", "tags": ["x"], "archived": true});
     assert_eq!(answer(&machine, "update_plan", &arguments)["did"], "archived");
     let plan = machine.text("/plans/_archive/web/plan.md").unwrap();
-    assert!(plan.contains("priority: low\n") && plan.contains("tags: [\"x\"]\n"), "{plan}");
+    assert!(plan.contains("priority: low\n") && plan.contains("tags:\n  - x\n"), "{plan}");
 }
 
 #[test]

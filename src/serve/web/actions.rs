@@ -31,6 +31,7 @@ use crate::serve::http::etag::IfMatch;
 use crate::serve::http::extract::{plan_named, step_named};
 use crate::serve::http::problem::Problem;
 use crate::store::transaction::{ChangeReport, Changed, Mode};
+use crate::text::header_edit::NewValue;
 
 /// The fields of a form by name. If a name occurs twice, the last value counts.
 #[derive(Debug, Clone)]
@@ -242,7 +243,7 @@ fn setting(asked: &Submission) -> Result<SetRequest, Problem> {
     let op = match key.as_str() {
         // An empty list is written, not removed: without the key, the dependencies in the text, or the order of the steps,
         // would apply again.
-        "depends" => SetOp::Yaml(dependencies(&value)),
+        "depends" => SetOp::List(dependencies(&value)),
         "title" => SetOp::Text(value),
         "assignee" | "priority" | "due" if value.is_empty() => SetOp::Unset,
         "assignee" | "priority" | "due" => SetOp::Text(value),
@@ -252,15 +253,15 @@ fn setting(asked: &Submission) -> Result<SetRequest, Problem> {
     Ok(SetRequest { id, key, op, by, claim: None, force, mode: Mode::Write })
 }
 
-/// Numbers and ids as people type them, as a YAML list.
-fn dependencies(typed: &str) -> String {
+/// Numbers and ids as people type them.
+fn dependencies(typed: &str) -> Vec<NewValue> {
     let names =
         typed.split([',', ' ', ';']).map(|it| it.trim().trim_start_matches('#')).filter(|it| !it.is_empty());
     let item = |it: &str| match it.bytes().all(|it| it.is_ascii_digit()) {
-        true => it.to_owned(),
-        false => serde_json::Value::from(it).to_string(),
+        true => NewValue::Word(it.to_owned()),
+        false => NewValue::Text(it.to_owned()),
     };
-    format!("[{}]", names.map(item).collect::<Vec<_>>().join(", "))
+    names.map(item).collect()
 }
 
 fn added(context: &Context, asked: &Submission) -> Result<ChangeReport, Problem> {

@@ -4,8 +4,9 @@ use std::ops::Range;
 
 use super::NewValue;
 use super::lines::Lines;
-use super::page::{Page, Sheet, within_limits};
+use super::page::{Page, within_limits};
 use super::render::spaces;
+use super::sheet::Sheet;
 use crate::text::front_matter;
 use crate::text::yaml::{self, Kind, Style, View};
 
@@ -141,7 +142,7 @@ fn comments_above(lines: &Lines<'_>, line: usize) -> usize {
 /// meaning of the parts, with all other data unchanged.
 pub fn arranged(file: &[u8], key: &str, parts: &[Part<'_>]) -> Option<Vec<u8>> {
     let page = Page::open(file.to_vec()).ok()?;
-    let (offset, sheet) = page.sheet()?;
+    let (sheet, offset) = page.sheet()?;
     let (_, list) = sheet.root().find_entry(key)?;
     let mut frames = frames(&sheet.lines, list)?;
     // Comments at the end of a list stay above what is added to it.

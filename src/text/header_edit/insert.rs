@@ -1,8 +1,8 @@
 //! Inserts a new key at its place in a front matter.
 
-use super::page::{Sheet, Splice};
 use super::refusal::LAYOUT;
 use super::render::{flow, spaces};
+use super::sheet::{Sheet, Splice};
 use super::{EditError, NewValue};
 use crate::text::scalar::{self, Place};
 use crate::text::yaml::{Kind, View};
@@ -74,14 +74,7 @@ fn after(sheet: &Sheet<'_>, entry: Entry<'_>) -> usize {
 fn before(sheet: &Sheet<'_>, entries: &[Entry<'_>], nth: usize) -> usize {
     let own = sheet.lines.start(entry_start(entries[nth]));
     let floor = if nth == 0 { 0 } else { after(sheet, entries[nth - 1]) };
-    let mut line = own;
-    while line > floor {
-        let above = sheet.lines.start(line - sheet.lines.eol_before(line).len());
-        if above < floor || sheet.lines.comment_column(above).is_none() {
-            break;
-        }
-        line = above;
-    }
+    let line = sheet.lines.with_comments_above(own, floor);
     if line == 0 { own } else { line }
 }
 

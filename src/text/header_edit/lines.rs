@@ -74,6 +74,18 @@ impl<'a> Lines<'a> {
         line
     }
 
+    /// Goes back over the comment lines directly above a line, down from `floor`.
+    pub(super) fn with_comments_above(&self, mut line: usize, floor: usize) -> usize {
+        while line > floor {
+            let above = self.start(line - self.eol_before(line).len());
+            if above < floor || self.comment_column(above).is_none() {
+                break;
+            }
+            line = above;
+        }
+        line
+    }
+
     /// Goes back over the blanks before a byte, on its line.
     pub(super) fn before_blanks(&self, at: usize) -> usize {
         self.text[..at].trim_end_matches([' ', '\t']).len()

@@ -1,42 +1,13 @@
 //! Edits of the items of a key's list.
 
 use super::insert::{after_member, is_merged};
-use super::page::{Sheet, Splice};
+use super::items::Source;
 use super::refusal::{ALIAS, LAYOUT, NO_SUCH_ITEM, WRONG_TYPE};
 use super::render::{flow, spaces};
-use super::{Change, EditError, NewValue, insert, remove, replace};
-use crate::text::front_matter::MAX_FRONT_MATTER;
+use super::sheet::{Sheet, Splice};
+use super::{EditError, NewValue, flow_items, insert, items, remove, replace};
 use crate::text::yaml::{Kind, Style, View};
 use std::ops::Range;
-
-/// A list that differs in more items is rewritten as a whole. In a large front matter the limit is lower, because each
-/// change of an item parses the front matter again.
-const MAX_PARTS: usize = 16;
-
-/// Splits a `Set` of a list into changes of the items that differ, so that the others keep their bytes.
-pub(super) fn smaller_changes(root: Option<View<'_>>, change: &Change) -> Option<Vec<Change>> {
-    let Change::Set { key, value: NewValue::List(new) } = change else { return None };
-    let (_, old) = root?.find_entry(key)?;
-    if old.is_alias() || old.kind() != Kind::List || old.is_empty() || new.is_empty() {
-        return None;
-    }
-    let old: Vec<View<'_>> = old.items().collect();
-    let same_head = old.iter().zip(new).take_while(|(old, new)| new.matches(**old)).count();
-    let rest = old.len().min(new.len()) - same_head;
-    let tails = old.iter().rev().zip(new.iter().rev()).take(rest);
-    let same_tail =
-        if old.len() < new.len() { 0 } else { tails.take_while(|(old, new)| new.matches(**old)).count() };
-    let set = (same_head..new.len().min(old.len()).saturating_sub(same_tail))
-        .filter(|&it| !new[it].matches(old[it]))
-        .map(|index| Change::SetItem { key: key.clone(), index, value: new[index].clone() });
-    let first_gone = new.len() - same_tail;
-    let last_gone = old.len() - same_tail;
-    let gone = (first_gone..last_gone).rev().map(|index| Change::RemoveItem { key: key.clone(), index });
-    let added = new.iter().skip(old.len()).map(|it| Change::Append { key: key.clone(), item: it.clone() });
-    let parts: Vec<Change> = set.chain(gone).chain(added).take(MAX_PARTS + 1).collect();
-    let is_quick = parts.len() <= 1 || parts.len() * root?.span().len() <= MAX_FRONT_MATTER;
-    (parts.len() <= MAX_PARTS && is_quick).then_some(parts)
-}
 
 /// Adds an item at the end of the list of a key, in the style of the list's last item.
 pub(super) fn append(
@@ -55,7 +26,11 @@ pub(super) fn append(
     refuse_shared(sheet, list, key)?;
     match list.kind() {
         Kind::List if !list.is_empty() && list.style() == Style::Flow => {
-            Ok(vec![append_flow(sheet, list, item)])
+            let kept = (0..list.len()).map(Source::Kept);
+            match flow_items::Lines::of(sheet, list) {
+                Some(lines) => lines.change(&kept.chain([Source::New(item)]).collect::<Vec<_>>()),
+                None => Ok(vec![append_flow(sheet, list, item)]),
+            }
         }
         Kind::List if !list.is_empty() => append_block(sheet, list, item),
         Kind::List if holds_lines(sheet, list) => {
@@ -89,22 +64,26 @@ pub(super) fn set_item(
 pub(super) fn remove_item(sheet: &Sheet<'_>, key: &str, index: usize) -> Result<Vec<Splice>, EditError> {
     let (list, item) = find(sheet, key, index)?;
     sheet.guard_anchors(&item.outer_span())?;
+    if let Some(lines) = flow_items::Lines::of(sheet, list) {
+        let rest: Vec<Source<'_>> = (0..list.len()).filter(|it| *it != index).map(Source::Kept).collect();
+        return lines.change(&rest);
+    }
     if list.style() == Style::Flow {
         let members: Vec<Range<usize>> = list.items().map(View::outer_span).collect();
         let range = remove::member(sheet, &members, index);
         return Ok(vec![Splice { range, text: String::new() }]);
     }
     let Some(entry) = sheet.root().find_entry(key).filter(|_| list.len() == 1) else {
-        let dash = item.lead().unwrap_or(item.outer_span().start);
-        if !sheet.lines.is_first_on_line(dash) {
-            return Err(EditError::new(LAYOUT, dash, "the item begins on the line of its key"));
-        }
+        let dash = items::own_dash(sheet, item)?;
         let before = index.checked_sub(1).and_then(|it| list.items().nth(it));
         let before = before.and_then(|it| Some((it, it.lead()?)));
         let range = remove::lines(sheet, dash..item_end(item), before);
         return Ok(vec![Splice { range, text: String::new() }]);
     };
-    replace::entry(sheet, entry, &NewValue::List(Vec::new()))
+    match items::emptied(sheet, entry) {
+        Some(splices) => Ok(splices),
+        None => replace::entry(sheet, entry, &NewValue::List(Vec::new())),
+    }
 }
 
 pub(super) fn no_such_item(at: usize) -> EditError {
@@ -132,7 +111,7 @@ fn refuse_merged(root: View<'_>, key: &str) -> Result<(), EditError> {
 }
 
 /// Rejects a list that is defined elsewhere or that an alias refers to.
-fn refuse_shared(sheet: &Sheet<'_>, list: View<'_>, key: &str) -> Result<(), EditError> {
+pub(super) fn refuse_shared(sheet: &Sheet<'_>, list: View<'_>, key: &str) -> Result<(), EditError> {
     if list.is_alias() {
         let reason = format!("`{key}` is an alias of a value elsewhere");
         return Err(EditError::new(ALIAS, list.span().start, reason));
@@ -146,30 +125,44 @@ fn holds_lines(sheet: &Sheet<'_>, list: View<'_>) -> bool {
     sheet.text()[list.span()].contains(['\n', '\r'])
 }
 
-fn item_end(item: View<'_>) -> usize {
+pub(super) fn item_end(item: View<'_>) -> usize {
     item.outer_span().end.max(item.lead().map_or(0, |it| it + 1))
 }
 
 fn append_block(sheet: &Sheet<'_>, list: View<'_>, item: &NewValue) -> Result<Vec<Splice>, EditError> {
     let last = list.items().last().unwrap_or(list);
-    let dash = last.lead().unwrap_or(list.span().start);
+    let at = below_last(sheet, last);
+    Ok(vec![Splice { range: at..at, text: item_lines(sheet, last, at, item)? }])
+}
+
+/// The line below the last item of a block list and the comments that are indented below the key.
+pub(super) fn below_last(sheet: &Sheet<'_>, last: View<'_>) -> usize {
+    sheet.lines.skip_deeper_comments(sheet.lines.end(item_end(last)), sheet.root_column())
+}
+
+/// The lines of a new item at `at`, in the style of another item of the block list.
+pub(super) fn item_lines(
+    sheet: &Sheet<'_>,
+    like: View<'_>,
+    at: usize,
+    item: &NewValue,
+) -> Result<String, EditError> {
+    let dash = like.lead().unwrap_or(like.span().start);
     if sheet.lines.is_behind_tab(dash) {
         return Err(EditError::new(LAYOUT, dash, "a tab precedes the dash"));
     }
     let column = sheet.lines.column(dash);
-    let line = sheet.lines.end(item_end(last));
-    let at = sheet.lines.skip_deeper_comments(line, sheet.root_column());
     let eol = sheet.lines.eol_before(at);
     let render = sheet.renderer(eol, at);
-    let start = last.outer_span().start;
-    let dash_is_alone = !last.is_unwritten() && !sheet.lines.on_one_line(dash, start);
+    let start = like.outer_span().start;
+    let dash_is_alone = !like.is_unwritten() && !sheet.lines.on_one_line(dash, start);
     let text = if dash_is_alone && item.is_block() {
         let inner = sheet.lines.column(start);
         format!("-{eol}{}{}", spaces(inner), render.block(item, inner))
     } else {
         render.item(item, column, gap(sheet, dash, start))
     };
-    Ok(vec![Splice { range: at..at, text: format!("{}{text}{eol}", spaces(column)) }])
+    Ok(format!("{}{text}{eol}", spaces(column)))
 }
 
 /// The spaces between a dash and its item, to be used for a new item; one space if there are none, or not only spaces.

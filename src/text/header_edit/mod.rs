@@ -5,7 +5,9 @@
 //! keys, but nothing of plans.
 
 mod arrange;
+mod flow_items;
 mod insert;
+mod items;
 mod lines;
 mod list;
 mod page;
@@ -14,12 +16,15 @@ mod refusal;
 mod remove;
 mod render;
 mod replace;
+mod sheet;
+mod transfer;
 mod value;
 mod verify;
 
 pub use arrange::{Part, Written, arranged, written};
 pub use pieces::{Piece, Pieces, pieces};
 pub use refusal::EditError;
+pub use transfer::append_from;
 pub use value::NewValue;
 
 use page::Page;
@@ -54,14 +59,9 @@ pub fn edit(file: &[u8], changes: &[Change], order: &[&str]) -> Result<Vec<u8>, 
     }
     let mut page = Page::open(file.to_vec()).map_err(|it| it.by_hand(&changes[0]))?;
     for change in changes {
-        page = apply(page, change, order).map_err(|it| it.by_hand(change))?;
+        page = page.apply(change, order).map_err(|it| it.by_hand(change))?;
     }
     Ok(page.into_bytes())
-}
-
-fn apply(page: Page, change: &Change, order: &[&str]) -> Result<Page, EditError> {
-    let Some(parts) = list::smaller_changes(page.root(), change) else { return page.apply(change, order) };
-    parts.iter().try_fold(page, |page, part| page.apply(part, order))
 }
 
 impl Change {

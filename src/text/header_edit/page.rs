@@ -1,40 +1,16 @@
 //! A file while it is edited: its bytes and its parsed front matter.
 
-use super::lines::Lines;
 use super::refusal::{BUG, FILE_FULL, LAYOUT};
 use super::render::Renderer;
-use super::{Change, EditError, insert, list, remove, replace, verify};
+use super::sheet::{Reach, Sheet, Splice};
+use super::{Change, EditError, insert, items, list, remove, replace, verify};
 use crate::text::front_matter::{self, Header, MAX_FILE, MAX_FRONT_MATTER};
-use crate::text::yaml::{self, Kind, Style, Tree, View};
+use crate::text::yaml::{self, Tree, View};
 use std::ops::Range;
 
 pub(super) struct Page {
     bytes: Vec<u8>,
     header: Option<(Range<usize>, Tree)>,
-}
-
-/// Bytes to replace; offsets count from the start of the front matter's text.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Splice {
-    pub(super) range: Range<usize>,
-    pub(super) text: String,
-}
-
-/// The parsed text that a change is planned from.
-pub(super) struct Sheet<'a> {
-    pub(super) lines: Lines<'a>,
-    pub(super) tree: &'a Tree,
-    pub(super) render: Renderer<'a>,
-    pub(super) reach: Reach,
-}
-
-/// How much is removed together with a value.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Reach {
-    Narrow,
-    /// Also comments and blank lines that would become text of a block scalar above. This is tried if the narrow edit
-    /// would not have the intended meaning.
-    Wide,
 }
 
 impl Page {
@@ -77,19 +53,23 @@ impl Page {
         self.header.as_ref().map(|(_, tree)| tree.root())
     }
 
-    /// The parsed front matter and where it begins in the file.
-    pub(super) fn sheet(&self) -> Option<(usize, Sheet<'_>)> {
+    /// The front matter, and where it begins in the file.
+    pub(super) fn sheet(&self) -> Option<(Sheet<'_>, usize)> {
         let (range, tree) = self.header.as_ref()?;
-        Some((range.start, Sheet::new(&self.bytes, range, tree, Reach::Narrow)))
+        Some((Sheet::new(&self.bytes, range, tree, Reach::Narrow), range.start))
     }
 
     /// Applies one change; the page that comes back has been verified.
     pub(super) fn apply(self, change: &Change, order: &[&str]) -> Result<Self, EditError> {
         check_values(change)?;
-        let edited = match self.attempt(change, order, Reach::Narrow) {
-            Err(error) if error.code == BUG => self.attempt(change, order, Reach::Wide),
-            edited => edited,
-        };
+        let mut edited = self.attempt(change, order, Reach::Narrow);
+        if edited.as_ref().is_err_and(|it| it.code == BUG) {
+            edited = self.attempt(change, order, Reach::Wide);
+        }
+        let is_set = matches!(change, Change::Set { .. });
+        if is_set && edited.as_ref().is_err_and(|it| [BUG, LAYOUT].contains(&it.code)) {
+            edited = self.attempt(change, order, Reach::Whole);
+        }
         Ok(edited?.unwrap_or(self))
     }
 
@@ -113,62 +93,6 @@ impl Page {
     }
 }
 
-impl<'a> Sheet<'a> {
-    fn new(bytes: &'a [u8], range: &Range<usize>, tree: &'a Tree, reach: Reach) -> Self {
-        let first_eol = if bytes[..range.start].ends_with(b"\r\n") { "\r\n" } else { "\n" };
-        let lines = Lines { text: tree.source(), first_eol };
-        let render = Renderer { eol: first_eol, dash_step: dash_step(&lines, tree), has_literals: true };
-        Self { lines, tree, render, reach }
-    }
-
-    pub(super) fn text(&self) -> &'a str {
-        self.lines.text
-    }
-
-    pub(super) fn root(&self) -> View<'a> {
-        self.tree.root()
-    }
-
-    pub(super) fn is_flow(&self) -> bool {
-        self.root().kind() == Kind::Map && self.root().style() == Style::Flow
-    }
-
-    /// The column of the keys of the front matter.
-    pub(super) fn root_column(&self) -> usize {
-        let root = self.root();
-        if root.kind() == Kind::Map { self.lines.column(root.span().start) } else { 0 }
-    }
-
-    /// The layout of new lines that end where the line at `below` begins.
-    ///
-    /// If an indented comment or a line of blanks follows there, the new lines contain no block scalar, because that
-    /// line would become part of its text.
-    pub(super) fn renderer(&self, eol: &'a str, below: usize) -> Renderer<'a> {
-        let lines = self.lines;
-        let mut line = below;
-        let is_blank = |line: usize| lines.after_blanks(line) == lines.text_end(line);
-        while line < self.text().len() && is_blank(line) && lines.text_end(line) == line {
-            line = lines.end(line);
-        }
-        let at_end = line >= self.text().len();
-        let is_taken = !at_end && (is_blank(line) || lines.comment_column(line).is_some_and(|it| it > 0));
-        Renderer { eol, has_literals: !is_taken, ..self.render }
-    }
-
-    /// Rejects a change of `span` if an alias outside of it refers to a value inside.
-    pub(super) fn guard_anchors(&self, span: &Range<usize>) -> Result<(), EditError> {
-        let outside = |at: usize| !span.contains(&at);
-        let used = self
-            .tree
-            .aliases()
-            .find(|(alias, target)| !outside(target.outer_span().start) && outside(alias.span().start));
-        let Some((alias, target)) = used else { return Ok(()) };
-        let name = &self.text()[alias.span()];
-        let reason = format!("`{name}` elsewhere in the front matter refers to this value");
-        Err(EditError::new(super::refusal::ANCHOR_IN_USE, target.outer_span().start, reason))
-    }
-}
-
 fn check_values(change: &Change) -> Result<(), EditError> {
     super::value::check_key(change.key())?;
     change.value().map_or(Ok(()), super::NewValue::check)
@@ -178,7 +102,10 @@ fn plan(sheet: &Sheet<'_>, change: &Change, order: &[&str]) -> Result<Vec<Splice
     match change {
         Change::Set { key, value } => match sheet.root().find_entry(key) {
             Some((_, old)) if value.matches(old) => Ok(Vec::new()),
-            Some(entry) => replace::entry(sheet, entry, value),
+            Some(entry) => match items::set(sheet, entry, key, value)? {
+                Some(splices) => Ok(splices),
+                None => replace::entry(sheet, entry, value),
+            },
             None if sheet.root().get(key).is_some_and(|it| value.matches(it)) => Ok(Vec::new()),
             None => insert::key(sheet, key, value, order),
         },
@@ -249,18 +176,4 @@ pub(super) fn within_limits(bytes: Vec<u8>) -> Result<Vec<u8>, EditError> {
         _ => return Ok(bytes),
     };
     Err(EditError::new(FILE_FULL, 0, format!("the {what} would have more than {limit} bytes")))
-}
-
-/// How far the dashes of the last block list of a top-level key are indented relative to that key; two columns if there
-/// is no such list.
-fn dash_step(lines: &Lines<'_>, tree: &Tree) -> usize {
-    let root = tree.root();
-    let is_list = |it: &View<'_>| it.kind() == Kind::List && it.style() == Style::Block;
-    let list = root.own_entries().map(|(_, value)| value).filter(is_list).last();
-    let step = list.and_then(|it| {
-        let at = it.span().start;
-        let column = lines.is_first_on_line(at).then(|| lines.column(at))?;
-        column.checked_sub(lines.column(root.span().start))
-    });
-    step.unwrap_or(2)
 }

@@ -2,8 +2,8 @@
 
 use super::EditError;
 use super::insert::{entry_end, entry_start, is_merged};
-use super::page::{Reach, Sheet, Splice};
 use super::refusal::{ALIAS, LAYOUT};
+use super::sheet::{Reach, Sheet, Splice};
 use crate::text::yaml::{Kind, Style, View};
 use std::ops::Range;
 
@@ -147,7 +147,7 @@ pub(super) fn member(sheet: &Sheet<'_>, members: &[Range<usize>], nth: usize) ->
     }
 }
 
-fn after_comma(sheet: &Sheet<'_>, end: usize) -> usize {
+pub(super) fn after_comma(sheet: &Sheet<'_>, end: usize) -> usize {
     let text = sheet.text();
     let comma = text.len() - text[end..].trim_start().len();
     if text[comma..].starts_with(',') { comma + 1 } else { end }

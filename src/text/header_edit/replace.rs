@@ -1,8 +1,8 @@
 //! Replacing a value.
 
-use super::page::{Sheet, Splice};
 use super::refusal::LAYOUT;
 use super::render::flow;
+use super::sheet::{Sheet, Splice};
 use super::{EditError, NewValue};
 use crate::text::scalar::{self, Place};
 use crate::text::yaml::resolve::plain_kind;

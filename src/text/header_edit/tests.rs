@@ -196,7 +196,7 @@ fn a_file_without_front_matter_gets_one() {
 fn a_list_keeps_its_shape() {
     check("---\na: [x, y] # c\n---\n", append("a", text("z, 1")), "---\na: [x, y, \"z, 1\"] # c\n---\n");
     check("---\na: [\n  x,\n  y\n]\n---\n", append("a", text("z")), "---\na: [\n  x,\n  y,\n  z\n]\n---\n");
-    check("---\na: [\n  x, # c\n]\n---\n", append("a", text("z")), "---\na: [\n  x, z, # c\n]\n---\n");
+    check("---\na: [\n  x, # c\n]\n---\n", append("a", text("z")), "---\na: [\n  x, # c\n  z,\n]\n---\n");
     check("---\na: [] # c\nb: 1\n---\n", append("a", text("z")), "---\na: # c\n  - z\nb: 1\n---\n");
     check("---\na: ~ # c\n---\n", append("a", text("z")), "---\na: # c\n  - z\n---\n");
     check("---\na: !!null ~\n---\n", append("a", text("z")), "---\na:\n  - z\n---\n");
@@ -239,6 +239,88 @@ fn setting_a_list_changes_the_items_that_differ() {
 }
 
 #[test]
+fn comments_stay_with_their_items() {
+    let file = "---\na:\n  # all\n\n  - x # 1\n    # more on x\n\n  # on y\n  - \"y\"\n  -   z # 3\n  # end\nb: 1\n---\n";
+    let moved = |items: &[&str], after: &str| check(file, set("a", texts(items)), after);
+    moved(&["y", "z"], &file.replace("  - x # 1\n", ""));
+    let appended = file.replace("# end\n", "# end\n  -   w\n");
+    moved(&["z", "w"], &appended.replace("  - x # 1\n", "").replace("  - \"y\"\n", ""));
+    moved(&["x", "z"], &file.replace("  - \"y\"\n", ""));
+    moved(&["w", "x", "y", "z"], &file.replace("  - x", "  - w\n  - x"));
+    moved(&["x", "w", "y", "z"], &file.replace("on x\n", "on x\n  - w\n"));
+}
+
+#[test]
+fn an_item_that_moves_takes_its_comments_along() {
+    let file = "---\na:\n  - x # 1\n    # more on x\n\n  # on y\n  - \"y\"\n  -   z # 3\nb: 1\n---\n";
+    check(
+        file,
+        set("a", texts(&["y", "z", "x"])),
+        "---\na:\n\n  # on y\n  - \"y\"\n  -   z # 3\n  - x # 1\n    # more on x\nb: 1\n---\n",
+    );
+    check(
+        file,
+        set("a", texts(&["z", "w", "x", "y"])),
+        "---\na:\n  -   z # 3\n  - w\n  - x # 1\n    # more on x\n\n  # on y\n  - \"y\"\nb: 1\n---\n",
+    );
+    check("---\na: [x, 'y', z] # c\n---\n", set("a", texts(&["y", "x"])), "---\na: ['y', x] # c\n---\n");
+    check(
+        "---\na: [\n  x, # 1\n  # on y\n  y # 2\n]\n---\n",
+        set("a", texts(&["y", "x", "z"])),
+        "---\na: [\n  # on y\n  y, # 2\n  x, # 1\n  z\n]\n---\n",
+    );
+}
+
+#[test]
+fn a_list_without_items_keeps_comment_lines() {
+    let file = "---\na: # c\n  # on x\n  - x # 1\n  # on y\n  - y\n  # end\nb: 1\n---\n";
+    let after = "---\na: [] # c\n  # on x\n  # on y\n  # end\nb: 1\n---\n";
+    check(file, set("a", texts(&[])), after);
+    check(file, set("a", typed("[]")), after);
+    checks(file, &[remove_item("a", 0), remove_item("a", 0)], after);
+    check(
+        "---\na: [\n  x, # 1\n  # on y\n  y\n]\n---\n",
+        set("a", texts(&[])),
+        "---\na: [\n  # on y\n]\n---\n",
+    );
+    check("---\na: [\n  x, # 1\n  y\n]\n---\n", set("a", texts(&[])), "---\na: []\n---\n");
+}
+
+#[test]
+fn a_typed_list_changes_the_items_that_differ() {
+    let file = "---\na:\n- x # 1\n- 'y' # 2\n---\n";
+    check(file, set("a", typed("[y, \"z\"]")), "---\na:\n- 'y' # 2\n- \"z\"\n---\n");
+    check(
+        file,
+        set("a", typed("- x\n- y\n- k: v\n  l: w\n")),
+        &file.replace("# 2\n", "# 2\n- k: v\n  l: w\n"),
+    );
+    check(file, set("a", typed("[x, {k: v}]")), &file.replace("'y'", "{k: v}"));
+    check("---\na: [1, 2] # c\n---\n", set("a", typed("- 2\n- k: v\n")), "---\na: [2, {k: v}] # c\n---\n");
+    check(file, set("a", typed("- y # new\n- x\n")), "---\na:\n- y # new\n- x\n---\n");
+}
+
+#[test]
+fn a_list_in_brackets_keeps_its_lines() {
+    let file = "---\na: [\n  x, # 1\n  # on y\n  y,\n  z # 3\n] # c\n---\n";
+    let becomes = |items: &[&str], after: &str| check(file, set("a", texts(items)), after);
+    becomes(&["x", "z"], &file.replace("  y,\n", ""));
+    becomes(&["x", "y"], &file.replace("y,\n  z # 3", "y"));
+    becomes(&["x", "q", "z"], &file.replace("  y,", "  q,"));
+    becomes(&["x", "y", "w", "z"], &file.replace("y,", "y,\n  w,"));
+    becomes(&["x", "y", "z", "w"], &file.replace("z # 3", "z, # 3\n  w"));
+    check(file, append("a", text("w")), &file.replace("z # 3", "z, # 3\n  w"));
+    check(file, remove_item("a", 2), &file.replace("y,\n  z # 3", "y"));
+    check(file, remove_item("a", 0), &file.replace("  x, # 1\n", ""));
+    check(
+        "---\na: [x, y, # 1\n  z]\n---\n",
+        set("a", texts(&["x", "z", "w"])),
+        "---\na: [x, # 1\n  z, w]\n---\n",
+    );
+    check("---\na: [x, y,\n  z]\n---\n", set("a", texts(&["x", "y", "q"])), "---\na: [x, y,\n  q]\n---\n");
+}
+
+#[test]
 fn items_are_replaced_and_removed() {
     check(
         "---\na:\n- x\n- k: v\n  l: w # c\n---\n",
@@ -260,11 +342,7 @@ fn items_are_replaced_and_removed() {
     check("---\na: # c\n- x # d\nb: 1\n---\n", remove_item("a", 0), "---\na: [] # c\nb: 1\n---\n");
     check("---\na: [x,]\n---\n", remove_item("a", 0), "---\na: []\n---\n");
     check("---\na: [x, y , z]\n---\n", remove_item("a", 1), "---\na: [x, z]\n---\n");
-    check(
-        "---\na: [\n  x, # c\n  y, # d\n]\n---\n",
-        remove_item("a", 1),
-        "---\na: [\n  x, # c\n   # d\n]\n---\n",
-    );
+    check("---\na: [\n  x, # c\n  y, # d\n]\n---\n", remove_item("a", 1), "---\na: [\n  x, # c\n]\n---\n");
 }
 
 #[test]

@@ -14,7 +14,7 @@ const MAX_KEY: usize = 1000;
 /// The most nodes of a value that a user typed, with its aliases expanded. A value without aliases may have more.
 const MAX_NODES: usize = 10_000;
 
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NewValue {
     /// Any text; quoted where needed.
     Text(String),
@@ -46,6 +46,14 @@ impl NewValue {
     /// The value of a node without its layout, aliases written out.
     pub fn of_view(view: View<'_>) -> Self {
         plain_value(view)
+    }
+
+    /// The text of a node, dedented; its value if that text is not one value.
+    pub fn as_written(of: View<'_>) -> Self {
+        let (source, span) = (of.source(), of.outer_span());
+        let start = source[..span.start].rfind('\n').map_or(0, |it| it + 1);
+        let written = Self::Yaml(format!("{}{}", " ".repeat(span.start - start), &source[span]));
+        if written.check().is_ok() { written } else { plain_value(of) }
     }
 
     /// Rejects a text of the user that is not one YAML value or whose aliases expand to too much, and keys that are too long

@@ -152,7 +152,7 @@ fn set_field(context: &Context, call: &Call, id: String) -> Result<Reply, Proble
         ("set", Value::String(text)) => SetOp::Text(text),
         ("add", Value::String(text)) => SetOp::Add(text),
         ("take", Value::String(text)) => SetOp::Take(text),
-        ("set", value) => SetOp::Yaml(scalar::json(&value)),
+        ("set", value) => SetOp::of_json(&value),
         ("add", value) => SetOp::AddYaml(scalar::json(&value)),
         ("take", value) => SetOp::TakeYaml(scalar::json(&value)),
         (other, _) => {

@@ -11,7 +11,6 @@ use crate::serve::mcp::result::{self, Refusal};
 use crate::serve::mcp::schema::Object;
 use crate::serve::mcp::tool::{Call, Effect, Tool, Without};
 use crate::serve::mcp::write::set_request;
-use crate::text::scalar;
 
 use super::{own, with_plan_id};
 
@@ -99,7 +98,7 @@ fn save_plan(call: &Call, asked: SavePlan) -> Result<Value, Refusal> {
     saved["written"] = put.is_new.into();
     let lists = [("tags", tags), ("files", files)];
     for (key, list) in lists.into_iter().filter_map(|(key, it)| Some((key, it?))) {
-        let request = set_request(&put.now.id, key, SetOp::Yaml(scalar::json(&json!(list))));
+        let request = set_request(&put.now.id, key, SetOp::of_json(&json!(list)));
         let changed = result::changed(set::set(context, &request)?)?;
         saved["etag"] = changed["etag"].clone();
         saved["written"] = (saved["written"] == true || changed["written"] == true).into();

@@ -79,7 +79,7 @@ fn a_step_gets_another_title_text_and_dependencies_and_keeps_the_rest() {
     let machine = machine();
     let change = json!({"step": "auth:3", "title": "Ship", "text": "Carefully.", "depends": ["auth:2", 1]});
     answer(&machine, "update_step", &change);
-    let after = "---\nid: auth:3\nstatus: pending\ntitle: Ship\nphase: deploy\ndepends: [2,1]\n---\n# Deploy\n\nCarefully.\n";
+    let after = "---\nid: auth:3\nstatus: pending\ntitle: Ship\nphase: deploy\ndepends: [2, 1]\n---\n# Deploy\n\nCarefully.\n";
     assert_eq!(text(&machine, "/plans/auth/step-3.md"), after);
     let step = answer(&machine, "get_step", &json!({"step": "auth:3"}));
     assert_eq!((&step["title"], &step["depends"]), (&json!("Ship"), &json!(["auth:2", "auth:1"])));
@@ -93,6 +93,29 @@ fn a_step_gets_another_title_text_and_dependencies_and_keeps_the_rest() {
     answer(&machine, "claim_next_step", &json!({"plan": "auth:1", "worker": "bob"}));
     let said = refusal(&machine, "update_step", &json!({"step": "auth:1", "text": "Another."}));
     assert!(said.starts_with("claimed: "), "{said}");
+}
+
+#[test]
+fn lists_keep_their_comments_and_their_spelling() {
+    let depends = "depends:\n  # the tables\n  - step-1 # why\n  - auth:2\n";
+    let goals = "goals:\n  - fast # soon\n  - safe\n";
+    let machine = Arc::new(Machine::with(&[
+        ("/plans/auth/plan.md", &format!("---\n{goals}---\n# Sign in\n")),
+        ("/plans/auth/step-1.md", "# Schema\n"),
+        ("/plans/auth/step-2.md", "# Migrations\n"),
+        ("/plans/auth/step-3.md", &format!("---\n{depends}---\n# Deploy\n")),
+        ("/plans/auth/step-4.md", "# Mails\n"),
+    ]));
+    let depend = |on: Value| answer(&machine, "update_step", &json!({"step": "auth:3", "depends": on}));
+    depend(json!([2, "auth:1", 4]));
+    let after = "---\ndepends:\n  - auth:2\n  # the tables\n  - step-1 # why\n  - 4\n---\n# Deploy\n";
+    assert_eq!(text(&machine, "/plans/auth/step-3.md"), after);
+    depend(json!([]));
+    let after = "---\ndepends: []\n  # the tables\n---\n# Deploy\n";
+    assert_eq!(text(&machine, "/plans/auth/step-3.md"), after);
+    answer(&machine, "update_plan", &json!({"plan": "auth", "goals": ["small", "fast"]}));
+    let after = "---\ngoals:\n  - small\n  - fast # soon\n---\n# Sign in\n";
+    assert_eq!(text(&machine, "/plans/auth/plan.md"), after);
 }
 
 #[test]

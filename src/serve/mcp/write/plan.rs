@@ -28,7 +28,6 @@ use crate::serve::mcp::schema::Object;
 use crate::serve::mcp::tool::{Call, Effect, Tool, Without};
 use crate::serve::mcp::write::{Change, MAKER, all, import_document, set_request};
 use crate::store::transaction::Mode;
-use crate::text::scalar;
 
 pub(super) fn tools() -> Vec<Tool> {
     vec![
@@ -327,7 +326,7 @@ fn changes_of(
     let lists =
         [("goals", fields.goals), ("success_criteria", fields.success_criteria), ("tags", fields.tags)];
     let texts = texts.into_iter().chain(more).filter_map(|(key, it)| Some((key, SetOp::Text(it?))));
-    let lists = lists.into_iter().filter_map(|(key, it)| Some((key, SetOp::Yaml(scalar::json(&json!(it?))))));
+    let lists = lists.into_iter().filter_map(|(key, it)| Some((key, SetOp::of_json(&json!(it?)))));
     let request = |(key, op): (&str, SetOp)| SetRequest { force, ..set_request(id, key, op) };
     lists.chain(texts).map(request).collect()
 }

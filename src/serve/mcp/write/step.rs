@@ -20,7 +20,6 @@ use crate::serve::mcp::tool::{Call, Effect, Tool};
 use crate::serve::mcp::write::{Change, MAKER, all, set_request};
 use crate::store::transaction::Mode;
 use crate::store::typed_words;
-use crate::text::scalar;
 
 pub(super) fn tools() -> Vec<Tool> {
     vec![
@@ -123,7 +122,7 @@ fn update_step(call: &Call, asked: UpdateStep) -> Result<Value, Refusal> {
         changes.push(on.clone().set("title", SetOp::Text(title)));
     }
     if let Some(depends) = asked.depends {
-        let op = SetOp::Yaml(scalar::json(&dependencies(&shown.step.plan, &depends)?));
+        let op = SetOp::of_json(&dependencies(&shown.step.plan, &depends)?);
         changes.push(on.clone().set("depends", op));
     }
     // If the call has both an attempt and a status, the attempt is recorded first.

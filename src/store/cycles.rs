@@ -1,0 +1,35 @@
+//! Refuses a change after which a step would wait for itself.
+
+use crate::api::error::Error;
+use crate::plan::id::StepId;
+use crate::plan::model::{Plan, Step};
+use crate::plan::plans::Plans;
+use crate::plan::problem::{Code, Problem};
+
+/// Refuses plans in which a step waits for itself, unless it did so before the change. `had` says so of a step by its id
+/// after the change.
+pub(crate) fn refuse_new(after: Vec<Plan>, had: impl Fn(&StepId) -> bool, hint: &str) -> Result<(), Error> {
+    let mut after = after;
+    for plan in after.iter_mut().filter(|it| !it.is_archived) {
+        plan.waits_inside = false;
+        plan.steps.iter_mut().for_each(|it| it.problems.retain(|it| it.code != Code::DependencyCycle));
+    }
+    let after = Plans::judged(after);
+    let steps = after.live().flat_map(|it| &it.steps);
+    let mut new = steps.filter(|it| !had(&it.id)).filter_map(problem);
+    new.next().map_or(Ok(()), |it| Err(refused(it, hint)))
+}
+
+/// Why a step waits for itself.
+pub(crate) fn problem(step: &Step) -> Option<&Problem> {
+    step.problems.iter().find(|it| it.code == Code::DependencyCycle)
+}
+
+/// Whether a step of these plans waits for itself.
+pub(crate) fn has(plans: &Plans, step: &StepId) -> bool {
+    plans.step(step).is_some_and(|it| problem(it).is_some())
+}
+
+pub(crate) fn refused(problem: &Problem, hint: &str) -> Error {
+    Error::failed(problem.code.text(), format!("refused: {}", problem.message), hint)
+}

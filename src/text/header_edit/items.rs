@@ -1,0 +1,275 @@
+//! Gives a list other items, so that each item that stays keeps its bytes and its comments.
+
+use super::list::{self, item_end, refuse_shared};
+use super::refusal::LAYOUT;
+use super::render::spaces;
+use super::sheet::{Reach, Sheet, Splice};
+use super::value::typed;
+use super::{EditError, NewValue, flow_items, remove, replace};
+use crate::text::yaml::{Kind, Style, View};
+use std::ops::Range;
+
+/// The most pairs of items that are compared. Longer lists are compared place by place.
+const MAX_PAIRS: usize = 250_000;
+
+type Entry<'a> = (View<'a>, View<'a>);
+
+/// Where an item of the new list comes from.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Source<'v> {
+    /// The item at this place of the old list. All kept and replaced items are in their old order.
+    Kept(usize),
+    /// An item of the old list that gets another place.
+    Moved(usize),
+    /// A new value in the place of an item of the old list.
+    Replaced(usize, &'v NewValue),
+    New(&'v NewValue),
+}
+
+impl Source<'_> {
+    /// The place in the old list of an item that does not move.
+    pub(super) fn fixed(&self) -> Option<usize> {
+        match self {
+            Self::Kept(nth) | Self::Replaced(nth, _) => Some(*nth),
+            Self::Moved(_) | Self::New(_) => None,
+        }
+    }
+}
+
+/// Plans a `Set` of a list that has items. `None` if the value is to be written as a whole.
+pub(super) fn set(
+    sheet: &Sheet<'_>,
+    entry: Entry<'_>,
+    key: &str,
+    value: &NewValue,
+) -> Result<Option<Vec<Splice>>, EditError> {
+    let old = entry.1;
+    if sheet.reach == Reach::Whole || old.is_alias() || old.kind() != Kind::List || old.is_empty() {
+        return Ok(None);
+    }
+    let Some(values) = items_of(value) else { return Ok(None) };
+    let items: Vec<View<'_>> = old.items().collect();
+    let sources = sources(&items, &values);
+    refuse_shared(sheet, old, key)?;
+    for (nth, item) in items.iter().enumerate() {
+        if !sources.contains(&Source::Kept(nth)) {
+            sheet.guard_anchors(&item.outer_span())?;
+        }
+    }
+    match old.style() {
+        Style::Flow => flow_items::change(sheet, old, &sources).map(Some),
+        _ if values.is_empty() => Ok(emptied(sheet, entry)),
+        _ => Block::new(sheet, old).change(&sources).map(Some),
+    }
+}
+
+/// Removes all items of a block list and writes `[]` for it; comments on lines of their own stay. `None` if the list does
+/// not begin on a line of its own.
+pub(super) fn emptied(sheet: &Sheet<'_>, (_, list): Entry<'_>) -> Option<Vec<Splice>> {
+    let behind_colon = list.lead()? + 1;
+    let dashes: Vec<usize> = list.items().map(View::lead).collect::<Option<_>>()?;
+    let is_bare = list.outer_span().start == list.span().start;
+    if sheet.is_flow() || !is_bare || !dashes.iter().all(|it| sheet.lines.is_first_on_line(*it)) {
+        return None;
+    }
+    let mut splices = vec![Splice { range: behind_colon..behind_colon, text: " []".to_owned() }];
+    splices.extend(dashes.iter().zip(list.items()).map(|(dash, item)| Splice {
+        range: remove::lines(sheet, *dash..item_end(item), None),
+        text: String::new(),
+    }));
+    Some(splices)
+}
+
+/// The items of a list value. `None` if it is no list, or if it was typed with comments or aliases.
+fn items_of(value: &NewValue) -> Option<Vec<NewValue>> {
+    let text = match value {
+        NewValue::List(items) => return Some(items.clone()),
+        NewValue::Yaml(text) => text,
+        _ => return None,
+    };
+    let tree = typed(text).ok().filter(|it| it.aliases().next().is_none())?;
+    let source = tree.source();
+    let (mut items, mut at) = (Vec::new(), 0);
+    for item in tree.root().items() {
+        let Range { start, end } = item.outer_span();
+        if source[at..start].contains('#') {
+            return None;
+        }
+        // The first line of a block collection is indented as the others are.
+        let column = start - source[..start].rfind('\n').map_or(0, |it| it + 1);
+        items.push(NewValue::Yaml(format!("{}{}", spaces(column), &source[start..end])));
+        at = end;
+    }
+    let is_list = tree.root().kind() == Kind::List && !source[at..].contains('#');
+    is_list.then_some(items)
+}
+
+/// Finds for each new value the old item that it is or replaces.
+fn sources<'v>(old: &[View<'_>], new: &'v [NewValue]) -> Vec<Source<'v>> {
+    let head = old.iter().zip(new).take_while(|(old, new)| new.matches(**old)).count();
+    let rest = old.len().min(new.len()) - head;
+    let tails = old.iter().rev().zip(new.iter().rev()).take(rest);
+    let tail = tails.take_while(|(old, new)| new.matches(**old)).count();
+    let (old_rest, new_rest) = (head..old.len() - tail, head..new.len() - tail);
+    let mut found: Vec<Option<Source<'v>>> = vec![None; new.len()];
+    (0..head).for_each(|it| found[it] = Some(Source::Kept(it)));
+    (1..=tail).for_each(|it| found[new.len() - it] = Some(Source::Kept(old.len() - it)));
+    let mut is_used: Vec<bool> = (0..old.len()).map(|it| !old_rest.contains(&it)).collect();
+    if old_rest.len() * new_rest.len() <= MAX_PAIRS {
+        let matches: Vec<Vec<bool>> = new_rest
+            .clone()
+            .map(|to| old_rest.clone().map(|from| new[to].matches(old[from])).collect())
+            .collect();
+        for (to, from) in in_common(&matches) {
+            found[head + to] = Some(Source::Kept(head + from));
+            is_used[head + from] = true;
+        }
+        for to in new_rest {
+            if found[to].is_some() {
+                continue;
+            }
+            let from = old_rest.clone().find(|from| !is_used[*from] && matches[to - head][from - head]);
+            let Some(from) = from else { continue };
+            found[to] = Some(Source::Moved(from));
+            is_used[from] = true;
+        }
+    }
+    pair(&mut found, &mut is_used, new);
+    found.into_iter().zip(new).map(|(it, value)| it.unwrap_or(Source::New(value))).collect()
+}
+
+/// Replaces the unused old items between two kept ones by the new values between these, one by one.
+fn pair<'v>(found: &mut [Option<Source<'v>>], is_used: &mut [bool], new: &'v [NewValue]) {
+    let mut from = 0;
+    for to in 0..found.len() {
+        match &found[to] {
+            Some(source) => from = source.fixed().map_or(from, |it| it + 1),
+            None => {
+                let next = found[to..].iter().find_map(|it| it.as_ref().and_then(Source::fixed));
+                let free = (from..next.unwrap_or(is_used.len())).find(|it| !is_used[*it]);
+                let Some(free) = free else { continue };
+                found[to] = Some(Source::Replaced(free, &new[to]));
+                is_used[free] = true;
+                from = free + 1;
+            }
+        }
+    }
+}
+
+/// The longest common subsequence, as pairs of places.
+fn in_common(matches: &[Vec<bool>]) -> Vec<(usize, usize)> {
+    let width = matches.first().map_or(0, Vec::len);
+    let mut longest = vec![vec![0_u32; width + 1]; matches.len() + 1];
+    for row in (0..matches.len()).rev() {
+        for column in (0..width).rev() {
+            longest[row][column] = if matches[row][column] {
+                longest[row + 1][column + 1] + 1
+            } else {
+                longest[row + 1][column].max(longest[row][column + 1])
+            };
+        }
+    }
+    let (mut row, mut column, mut pairs) = (0, 0, Vec::new());
+    while row < matches.len() && column < width {
+        if matches[row][column] {
+            pairs.push((row, column));
+            (row, column) = (row + 1, column + 1);
+        } else if longest[row + 1][column] >= longest[row][column + 1] {
+            row += 1;
+        } else {
+            column += 1;
+        }
+    }
+    pairs
+}
+
+/// A block list whose items are changed.
+pub(super) struct Block<'a> {
+    sheet: &'a Sheet<'a>,
+    list: View<'a>,
+    items: Vec<View<'a>>,
+}
+
+impl<'a> Block<'a> {
+    pub(super) fn new(sheet: &'a Sheet<'a>, list: View<'a>) -> Self {
+        Self { sheet, list, items: list.items().collect() }
+    }
+
+    /// An item that moves takes along the comments directly above it and those that are indented below it. An item that is
+    /// removed leaves the comments on lines of their own.
+    fn change(&self, sources: &[Source<'_>]) -> Result<Vec<Splice>, EditError> {
+        let Some(first) = sources.iter().find_map(Source::fixed) else {
+            return Err(EditError::new(LAYOUT, self.list.span().start, "no item stays"));
+        };
+        let mut splices = self.removals(sources)?;
+        let mut above = None;
+        for source in sources {
+            if let Some(nth) = source.fixed() {
+                if let (Source::Replaced(_, value), Some(dash)) = (source, self.items[nth].lead()) {
+                    splices.extend(replace::item(self.sheet, self.items[nth], dash, value)?);
+                }
+                above = Some(nth);
+                continue;
+            }
+            let at = above.map_or_else(|| Ok(self.lines(first)?.start), |nth| self.below(nth))?;
+            let text = match source {
+                Source::Moved(nth) => self.sheet.text()[self.lines(*nth)?].to_owned(),
+                Source::New(value) => {
+                    list::item_lines(self.sheet, self.items[above.unwrap_or(first)], at, value)?
+                }
+                Source::Kept(_) | Source::Replaced(..) => continue,
+            };
+            splices.push(Splice { range: at..at, text });
+        }
+        Ok(splices)
+    }
+
+    /// What is removed for the items that are removed or move.
+    fn removals(&self, sources: &[Source<'_>]) -> Result<Vec<Splice>, EditError> {
+        let mut splices = Vec::new();
+        for (nth, item) in self.items.iter().enumerate() {
+            if sources.iter().any(|it| it.fixed() == Some(nth)) {
+                continue;
+            }
+            let range = if sources.contains(&Source::Moved(nth)) {
+                self.lines(nth)?
+            } else {
+                let before = nth.checked_sub(1).and_then(|it| Some((self.items[it], self.items[it].lead()?)));
+                remove::lines(self.sheet, own_dash(self.sheet, *item)?..item_end(*item), before)
+            };
+            splices.push(Splice { range, text: String::new() });
+        }
+        Ok(splices)
+    }
+
+    /// Where an item is added below another one.
+    fn below(&self, nth: usize) -> Result<usize, EditError> {
+        let is_last = nth + 1 == self.items.len();
+        if is_last { Ok(list::below_last(self.sheet, self.items[nth])) } else { Ok(self.lines(nth)?.end) }
+    }
+
+    /// The lines of an item with its comments.
+    pub(super) fn lines(&self, nth: usize) -> Result<Range<usize>, EditError> {
+        let lines = self.sheet.lines;
+        let own = lines.start(own_dash(self.sheet, self.items[nth])?);
+        let floor = match nth.checked_sub(1) {
+            Some(before) => self.end(before),
+            None => self.list.lead().map_or(own, |it| lines.end(it)),
+        };
+        Ok(lines.with_comments_above(own, floor)..self.end(nth))
+    }
+
+    fn end(&self, nth: usize) -> usize {
+        let lines = self.sheet.lines;
+        let item = self.items[nth];
+        let column = lines.column(item.lead().unwrap_or(item.span().start));
+        lines.skip_deeper_comments(lines.end(item_end(item)), column)
+    }
+}
+
+/// The dash of an item that begins on a line of its own.
+pub(super) fn own_dash(sheet: &Sheet<'_>, item: View<'_>) -> Result<usize, EditError> {
+    let dash = item.lead().unwrap_or(item.outer_span().start);
+    let error = || EditError::new(LAYOUT, dash, "the item begins on the line of its key");
+    sheet.lines.is_first_on_line(dash).then_some(dash).ok_or_else(error)
+}
