@@ -317,7 +317,7 @@ const SAME: &[(&str, &str, &str, &str)] = &[
         "POST",
         "/api/steps/feature-auth:2/set",
         r#"{"key":"tags","value":["a","b"],"dry_run":true}"#,
-        "set|feature-auth:2|tags|[\"a\",\"b\"]|--yaml|--dry-run",
+        "set|feature-auth:2|tags|\n- a\n- b|--yaml|--dry-run",
     ),
     (
         "POST",

@@ -128,7 +128,7 @@ fn details_of_a_step_are_set_as_the_command_line_sets_them() {
     for (key, value, written) in [
         ("title", "Another", "Another"),
         ("assignee", "bob", "assignee: bob"),
-        ("depends", "1", "depends: [1]"),
+        ("depends", "1", "depends:\n  - 1"),
         ("priority", "low", "priority: low"),
         ("due", "2026-12-24", "due: 2026-12-24"),
     ] {
