@@ -11,7 +11,7 @@ use super::Sync;
 use super::seen::Seen;
 use super::state::OwnRecord;
 use crate::api::error::Error;
-use crate::git::{CatFile, Found, Git, Oid, RemoteError};
+use crate::git::{CatFile, Found, Git, Oid, RemoteError, read_changes};
 use crate::plan::id::StepId;
 use crate::plan::merge;
 use crate::plan::model::Step;
@@ -158,7 +158,13 @@ impl Sync<'_> {
             // A text that is missing there may only be missing here.
             self.fetch_missing(git, tip)?;
         }
-        let texts = |commit| self.texts(git, &self.names_in(commit, steps));
+        let call = git.call(&["diff-tree", "-r", "--raw", "-z", "--no-abbrev", "--no-renames"]);
+        let within: Vec<_> = Some(self.state.dir()).filter(|it| !it.is_empty()).into_iter().collect();
+        let changes = read_changes(&call.oids([&base, tip]).paths(within).run()?)?;
+        let changed: HashSet<_> = changes.into_iter().map(|it| it.path).collect();
+        let is_changed = |it: &&StepId| changed.contains(self.path_in_repository(it).as_bytes());
+        let steps: Vec<_> = steps.iter().filter(is_changed).cloned().collect();
+        let texts = |commit| self.texts(git, &self.names_in(commit, &steps));
         let both = texts(&base)?.into_iter().zip(texts(tip)?);
         let is_gone = |(before, now): (Option<Vec<u8>>, Option<Vec<u8>>)| {
             before.is_some_and(|before| {
