@@ -133,7 +133,7 @@ pub(super) fn kept(plans: &PlansDir) -> Vec<Kept> {
         listed.into_iter().filter_map(move |(name, stat)| Some((dir.join(&name), name, stat.ok()?)))
     });
     let listed: Vec<_> = listed.collect();
-    // Later versions show whether a text that was made from a save is still in use.
+    // Later versions show whether the file's present text was made from an earlier save.
     let versions: Vec<_> = listed.iter().filter_map(|(_, name, _)| VersionName::parse(name)).collect();
     let mut found = Vec::new();
     for (path, name, stat) in &listed {

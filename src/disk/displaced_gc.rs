@@ -55,7 +55,8 @@ impl Locked<'_> {
         let stats: Vec<_> = versions.iter().map(|it| disk.lstat(&dir.join(it.encode())).ok()).collect();
         let n_crowding = n_crowding(&stats);
         let mut needed = None;
-        // Files with an undecided save: later versions show whether its text is still in use.
+        // Files with a recent save that raced with a write. Their later versions are not removed early, because they
+        // show whether the file's present text was made from that save.
         let mut raced: Vec<&NamedPath> = Vec::new();
         for (n, (version, stat)) in versions.iter().zip(&stats).enumerate() {
             let (at, Some(stat)) = (dir.join(version.encode()), stat) else { continue };

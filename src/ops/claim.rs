@@ -51,7 +51,7 @@ const TRIES: usize = 3;
 pub struct ClaimReport {
     /// A state, in the words that `next` uses.
     pub state: &'static str,
-    /// The step after the claim, in the JSON shape of all surfaces.
+    /// The step after the claim, in the JSON form that commands, HTTP and MCP share.
     pub step: Option<Value>,
     pub why: String,
     pub claim: Option<Granted>,
@@ -312,7 +312,8 @@ fn claim_ready(
     }
 }
 
-/// Leaves out the steps that were claimed before the lock was taken: their records show that, without a read of their files.
+/// Leaves out the steps that were claimed before the lock was taken: their records show that, without a read of their
+/// files.
 fn unclaimed(queue: Vec<Ready>, locked: &Locked<'_>) -> impl Iterator<Item = Ready> {
     queue.into_iter().filter(|it| it.has_lapsed || !locked.has_record(&it.step.id))
 }

@@ -40,7 +40,7 @@ pub enum Holding {
     Closed {
         branch: Option<String>,
     },
-    /// Another machine has the step, according to the remote that shares claims.
+    /// Another machine has the step, according to the registry of shared claims.
     Remote {
         host: String,
         branch: Option<String>,
@@ -191,7 +191,7 @@ impl Claims {
         if records.iter().any(|it| is_live(it) && it.claim == claim.id) {
             return None;
         }
-        // Times of different machines are not compared: the remote has one claim for each step, and it counts as later.
+        // Times of different machines are not compared: a claim of the registry counts as later.
         let is_remote =
             |it: &HeldClaim| matches!(it.holding, Holding::Remote { .. } | Holding::EndedRemote { .. });
         let is_later = |it: &&HeldClaim| it.claim != claim.id && (is_remote(it) || it.at >= claim.at);

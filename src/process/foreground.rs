@@ -1,4 +1,4 @@
-//! Passes the terminal to another planwatch process, which runs in front of the board, or to the shell.
+//! Passes the terminal to another planwatch process while the board waits, or to the shell.
 
 use std::ffi::OsString;
 use std::io;

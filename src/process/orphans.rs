@@ -19,8 +19,8 @@ const STARTING: Duration = Duration::from_secs(1);
 /// How much of an environment is read, in bytes.
 const LIMIT: u64 = 4 << 20;
 
-/// Ends the process groups of all processes that work under a claim, or only `group`, and of those that verify the
-/// work; never this process's own.
+/// Ends the process groups of the processes that work under a claim, and of those that verify the work. If `group` is
+/// given, no other group that works is ended. This process's own group is never ended.
 pub(super) fn end(claim: &str, group: Option<Pid>, grace: Duration) {
     let own = getpgrp();
     let group_of = |it| getpgid(Some(it)).ok();
@@ -121,7 +121,7 @@ mod tests {
             });
             begin.send(()).unwrap();
             wait_for_start(&log);
-            assert!(is_started.load(Ordering::SeqCst), "nobody was waited for");
+            assert!(is_started.load(Ordering::SeqCst), "the start was not waited for");
             Processes::default().end_left("h0000003", None, Some(&log));
             worker.join().unwrap()
         });

@@ -1,8 +1,9 @@
 //! The processes of a run: each in its own process group, with limits, and the whole group is ended afterwards.
 //!
-//! A process gets its prompt as a file, by path or on standard input, so that writing it cannot block. The output of the process
-//! and its children goes through one pipe; a thread writes it to the log. The loop waits for the first of: output,
-//! exit, stop, limit. A child that leaves the group cannot block it.
+//! A process gets its prompt as a file, by path or on standard input, so that writing the prompt cannot block. The
+//! output of the process and its children goes through one pipe; a thread writes it to the log. The main loop waits for
+//! output, the exit, a stop request or a limit, whichever comes first. A child that leaves the group cannot block the
+//! loop.
 
 use std::collections::VecDeque;
 use std::ffi::OsString;

@@ -19,7 +19,8 @@
 //!
 //! Ending the work writes the step's file first, then removes the record. If the process is killed in between, the
 //! record remains. It does not count if the file shows the step closed; another working tree reads that file before it
-//! takes the step over. A released step counts as claimed (the problem `taken-back`) until its lease ends.
+//! takes the step over. If the file shows the step released, the step still counts as claimed (the problem
+//! `taken-back`) until the lease in the record ends.
 //!
 //! A request with a key can be sent again to complete its claim (`store::idempotency`). The key's record is written
 //! before step 3. From then on the `.new` file counts as a record, and the repeated request renames it.
@@ -92,7 +93,7 @@ pub(crate) struct Record {
     /// `None` if no run made the claim.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) run: Option<RunRecord>,
-    /// The key of the request that it was made for.
+    /// The name of the idempotency key of the request that made the claim.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     key: Option<String>,
     /// The boot of the machine in which it was made.
@@ -189,7 +190,8 @@ impl<'a> Leases<'a> {
 
     fn annotate_as(&self, plans: Plans, unfinished: Unfinished, changed: Option<&StepId>) -> Plans {
         let mut claims = self.claims(&plans, unfinished, changed);
-        // `planwatch claim` marks a step without attempts left as failed, so its queue must contain such steps.
+        // With a limit, `next` does not offer steps without attempts left. `planwatch claim` marks such a step as
+        // failed, so its queue is built without the limit.
         if unfinished == Unfinished::Held {
             claims.set_limit(self.context.config.max_attempts() as usize);
         }
@@ -224,7 +226,7 @@ impl<'a> Leases<'a> {
                 }
             }
         }
-        // After all others, because a claim in force on the step ends them.
+        // Restored claims are added last, because another claim in force on the same step ends them.
         restored.into_iter().for_each(|(id, closed)| self.add_restored(&mut claims, id, closed));
         remote::add(self.context, &mut claims, plans);
         claims
@@ -343,7 +345,7 @@ impl<'a> Leases<'a> {
         claims.add(id, HeldClaim { claim, by, at: record.at, lapse, holding, until, log });
     }
 
-    /// Returns the claim if the step's file has it again.
+    /// Adds an ended claim of the log. If the step's file has the claim again, returns it instead.
     fn add_closed(
         &self,
         claims: &mut Claims,
@@ -459,8 +461,8 @@ impl<'a> Leases<'a> {
         records.into_iter().find(|it| it.claim == claim && it.place.plans == self.place.plans)
     }
 
-    /// The claims whose process runs. A claim whose process cannot be observed counts while its lease is in force, and
-    /// for `patience` seconds after it was made or renewed.
+    /// The claims whose process runs. A claim without a process, or whose process cannot be observed, counts while its
+    /// lease is in force, and for at least `patience` seconds after it was made or renewed.
     pub(crate) fn claims_at_work(&self, patience: i64) -> HashSet<String> {
         let records = self.all().filter_map(|(_, bytes)| serde_json::from_slice::<Record>(&bytes).ok());
         let is_at_work = |it: &Record| {

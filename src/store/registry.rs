@@ -111,7 +111,7 @@ pub(crate) enum RegistryError {
     /// A change may have been made; see "Lost answers" at the start of this module.
     #[error("the registry did not confirm the change: {0}")]
     Unanswered(String),
-    /// It refused: no right to write, rejected credentials, another kind of repository.
+    /// It refused: no right to write, rejected credentials, or a repository with another hash algorithm.
     #[error("the registry refused: {0}")]
     Refused(String),
     /// The registry is a database and has answered, but git's remote did not send the branch of the finished work.

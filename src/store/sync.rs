@@ -111,7 +111,7 @@ impl<'a> Sync<'a> {
         context.config.sync.clone().map(|it| Self::configured(context, it)).transpose()
     }
 
-    /// With a configuration that need not be in the file yet.
+    /// Like [`Self::of`], with a configuration that may not be in `planwatch.toml` yet.
     pub(crate) fn configured(context: &'a Context, config: SyncConfig) -> Result<Self, Error> {
         let Some(state) = SyncState::configured(context, &config) else {
             return Err(GitError::NotARepository { path: context.plans.root().display().to_string() }.into());
@@ -187,7 +187,7 @@ impl<'a> Sync<'a> {
         git.fetch_refs(url, &[format!("+refs/heads/{branch}:{LOCAL_BRANCH}{branch}")]).or_else(not_fetched)
     }
 
-    /// Marks ended records whose branches the remote no longer has.
+    /// Marks ended records of other clones whose branches the remote no longer has.
     pub(crate) fn note_branches(&self) -> Result<(), Error> {
         let Some((git, url)) = &self.remote else { return Ok(()) };
         let before = self.state.seen();
@@ -236,8 +236,8 @@ impl<'a> Sync<'a> {
         }
     }
 
-    /// Pushes the change that `own` wants to the registry. `others` are changes of other records, sent with
-    /// the first attempt.
+    /// Sends the wanted change of `own` to the registry. `others` are changes of other records, sent with the first
+    /// attempt.
     pub(crate) fn push(&self, mut own: OwnRecord, others: &[Change]) -> Result<Pushed, Error> {
         self.state.put(&own)?;
         let mut changes = others.to_vec();
@@ -284,7 +284,8 @@ impl<'a> Sync<'a> {
         }
     }
 
-    /// Changes records of other clones, each independently; a change that fails is left to the other clone.
+    /// Makes changes of any clone's records, each independently, and returns how many were made. A change that fails is
+    /// not tried again.
     pub(crate) fn change_others(&self, changes: &[Change]) -> Result<usize, Error> {
         let answers = self.registry.change(changes, Together::Each).map_err(|it| self.error(&it))?;
         self.note_removed(changes, &answers)?;

@@ -1,12 +1,12 @@
 //! Claims that the daemon makes for other processes.
 //!
-//! A command that wants the most urgent step of all plans delegates the claim to the daemon, if one runs. The daemon makes
-//! simultaneous claims together: it reads the plans once and takes the locks once. Its reply contains a claimed step or
-//! nothing. A command that gets no step tries to claim one itself, and reports why it gets none.
+//! A command that wants the most urgent step of all plans delegates the claim to the daemon, if one runs. The daemon
+//! makes simultaneous claims together: it reads the plans once and takes the locks once. Its reply contains a claimed
+//! step or nothing. A command that gets no step tries to claim one itself, and reports why it gets none.
 //!
 //! # Lost replies
-//! The caller chooses the claim's id and a deadline. The daemon checks the deadline under the lock. A caller that takes the
-//! lock after the deadline therefore finds in the records whether the claim was made.
+//! The caller chooses the claim's id and a deadline. The daemon checks the deadline under the lock. A caller that takes
+//! the lock after the deadline therefore finds in the records whether the claim was made.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, OnceLock, PoisonError};
@@ -101,8 +101,9 @@ fn made_after_all(context: &Context, delegated: DelegatedClaim) -> Result<Option
 
 /// Makes all of these claims together, and returns the reply to each.
 ///
-/// `queue_cache` is this process's own queue. No other call may use `since` meanwhile, because it reports only the changes
-/// since its last call. Under the lock each caller is checked again: no claim is made for a caller that has disconnected.
+/// `queue_cache` is this process's own queue. No other call may use `since` meanwhile, because it reports only the
+/// changes since its last call. Under the lock each caller is checked again: no claim is made for a caller that has
+/// disconnected.
 pub fn claim_together(
     context: &Context,
     delegated_claims: &[DelegatedClaim],

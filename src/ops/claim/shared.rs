@@ -32,8 +32,8 @@ const CANDIDATES: u32 = 6;
 /// the same steps.
 const SPREAD: usize = 8;
 
-/// The maximum pause after the first lost step. The maximum doubles after each further one; the actual pause is a random
-/// part of it.
+/// The maximum pause after the first lost step. The maximum doubles after each further one; the actual pause is a
+/// random part of it.
 const PAUSE: Duration = Duration::from_millis(100);
 
 pub(super) fn claim(context: &Context, request: &ClaimRequest) -> Result<ClaimReport, Error> {

@@ -1,5 +1,5 @@
-//! The protocol of the daemon's socket. Each message is a JSON object on a line of its own. The client sends a request, and
-//! the daemon sends the answer or a stream of events.
+//! The protocol of the daemon's socket. Each message is a JSON object on a line of its own. The client sends a request,
+//! and the daemon sends the answer or a stream of events.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 
@@ -24,8 +24,8 @@ pub(crate) enum Request {
     Next,
     /// An answer of `next` to cache in memory; there is no reply.
     CacheNext(String),
-    /// Asks for the directories that an answer about the plan with this id depends on. The reply includes every change that
-    /// was finished before this request.
+    /// Asks for the directories that an answer about the plan with this id depends on. The reply includes every change
+    /// that was finished before this request.
     Around(String),
     /// Claims the most urgent step for the client.
     Claim(DelegatedClaim),
@@ -113,8 +113,8 @@ pub(crate) enum Answer {
         #[serde(default)]
         is_complete: bool,
     },
-    /// `generation` is the current commit of the index; `None` if unknown. `cached` is the cached answer of `next`, if there
-    /// is one.
+    /// `generation` is the current commit of the index; `None` if unknown. `cached` is the cached answer of `next`, if
+    /// there is one.
     Next {
         generation: Option<String>,
         cached: Option<String>,

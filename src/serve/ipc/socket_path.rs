@@ -10,12 +10,12 @@ use std::path::{Path, PathBuf};
 
 use crate::disk::PlansDir;
 
-/// The directories for sockets, from the environment.
+/// The directories for a socket whose path in the state directory would be too long.
 #[derive(Debug, Clone)]
 pub struct SocketDirs {
     /// `XDG_RUNTIME_DIR`.
     pub runtime: Option<PathBuf>,
-    /// The directory for temporary files.
+    /// `/tmp`, except in tests.
     pub temporary: PathBuf,
 }
 

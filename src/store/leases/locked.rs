@@ -220,7 +220,8 @@ impl<'a> Locked<'a> {
             self.forget_closed(&after.id);
         }
         let Some(found) = found else {
-            // If a restored claim is released again, the step is not closed anywhere, so its log lines are removed.
+            // A claim that an undo or a checkout restored has log lines, but no record. When it is released, its lines
+            // are removed, because they may still say that the step was closed.
             if let Some(had) = had.filter(|_| has.is_none() && !after.is_closed()) {
                 self.relog_all(&key, |it| Some(it).filter(|it| it.claim != had));
             }
@@ -251,7 +252,7 @@ impl<'a> Locked<'a> {
         self.end(&found, if after.is_closed() { Ended::Closed } else { Ended::Open });
     }
 
-    /// Ends the claim of a step that was removed.
+    /// Removes the record of a step's claim, unless it is of another working tree that still exists; see [`forget`].
     pub(crate) fn forget(&self, step: &StepId) {
         if let Some(found) = self.found_by_id(step).filter(|it| self.is_ours(it)) {
             self.remove(&found);
@@ -411,7 +412,8 @@ pub(super) fn if_recorded(
     }
 }
 
-/// Ends the claim of a step that was removed, or is released although its file has no claim.
+/// Removes the record of a step's claim, and does not log its end: the step was removed or archived, it is released
+/// although its file has no claim, or another machine has taken it over.
 pub(crate) fn forget(context: &Context, step: &StepId) {
     if_recorded(context, |it| it.has_any(&it.key(step)), |it| it.forget(step));
 }

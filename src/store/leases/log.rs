@@ -161,8 +161,8 @@ impl Leases<'_> {
         })
     }
 
-    /// Whether a step is open again where it was closed, as after `git reset --hard`. `git pull --autostash` has that effect
-    /// for some seconds, so the file must have been like this for a minute.
+    /// Whether a step is open again where it was closed, as after `git reset --hard`. `git pull --autostash` has that
+    /// effect for some seconds, so the file must have been like this for a minute.
     pub(super) fn is_dropped(&self, closed: &Place, step: &Step) -> bool {
         let is_here = closed.branch.is_some() && *closed == self.place;
         self.is_uncacheable.fetch_or(is_here, Ordering::Relaxed);

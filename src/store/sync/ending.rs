@@ -1,8 +1,8 @@
 //! The fence: work ends at the registry before it ends in the step's file.
 //!
-//! The record gets the final state, on the condition that it still has this clone's value. If another clone
-//! has taken the step over, that fails, and the late result is refused here. If the registry does not answer,
-//! the end is written into the file and stays unsettled.
+//! The record gets the final state, on the condition that it still has this clone's value. If another clone has taken
+//! the step over, this change fails, and the late result is refused here. If the registry does not answer, the end is
+//! written into the file and stays unsettled.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -78,7 +78,7 @@ pub(crate) fn fence(
     let own = OwnRecord { writer, tree, file, is_taken_back: false, ..own };
     if own.is_offline {
         sync.state.put(&own)?;
-        unsettled(context, step, "the step was claimed with --offline");
+        unsettled(context, step, "the claim, or an earlier change of it, was not sent yet");
         return Ok(Fenced::Passed);
     }
     // Under an earlier id, a clone without the move may have taken the step over.
@@ -100,8 +100,8 @@ pub(crate) fn fence(
     Ok(Fenced::Passed)
 }
 
-/// Marks a record as unsettled because this clone cannot contact the registry at all: it has no such remote, for
-/// example. `settling` reads from the step's file how the work ended.
+/// Marks a record as unsettled because this clone cannot contact the registry at all, for example because it has no
+/// remote of the configured name. `settling` reads from the step's file how the work ended.
 fn unreached(context: &Context, own: OwnRecord, why: &Error) -> Result<Fenced, Error> {
     let Some(state) = SyncState::of(context) else { return Ok(Fenced::NoRecord) };
     let file = own.file.clone().filter(|it| is_untouched(context, it));
@@ -284,7 +284,7 @@ pub(crate) fn fenced(
             match change.map(|it| it.moves.iter().find(|it| it.to == id)) {
                 Some(Some(it)) if it.status == StepStatus::Pending => released(context, &it.step),
                 Some(Some(it)) => renewed(context, &it.step),
-                // The request also changes steps of other owners.
+                // The request changes the file of this step, but not its status. The step may have another owner.
                 Some(None) => {}
                 None => renewed(context, &id),
             }

@@ -21,9 +21,10 @@ use crate::store::registry::record::Record;
 use crate::store::registry::{Change, Name};
 
 impl Sync<'_> {
-    /// The deletions of ended records whose work is on the branch, of records under an earlier id whose step has another
-    /// id there, and of lapsed records whose step is closed there. A lapsed record stays if the step was reopened in the files here. A lapsed record of this clone stays, too:
-    /// without it, the end of that work would not be fenced.
+    /// The deletions of ended records whose work is on the branch, of records under an earlier id whose step has
+    /// another id there, and of lapsed records whose step is closed there. A lapsed record stays if the step was
+    /// reopened in the files here. A lapsed record of this clone stays, too: without it, the end of that work would not
+    /// be fenced.
     pub(crate) fn superfluous(&self, seen: &Seen) -> Result<Vec<Change>, Error> {
         let of_interest = |name: &Name| name.is_in(self.state.dir());
         let all = seen.records.iter().filter(|(name, _)| of_interest(name));
@@ -64,8 +65,8 @@ impl Sync<'_> {
         record.map_or(Ok(false), |it| self.is_merged(&it))
     }
 
-    /// Returns which of `steps` the branch shows as finished, although the files here do not: those that are closed on the
-    /// branch, but neither closed nor reopened here, and those that were moved or removed on the branch.
+    /// Returns which of `steps` the branch shows as finished, although the files here do not: those that are closed on
+    /// the branch, but neither closed nor reopened here, and those that were moved or removed on the branch.
     pub(crate) fn closed_elsewhere(&self, steps: &[StepId]) -> Result<HashSet<StepId>, Error> {
         match self.branch()? {
             Some((git, tip)) if !steps.is_empty() => {
@@ -86,8 +87,8 @@ impl Sync<'_> {
         Ok(git.find_revision(&format!("{LOCAL_BRANCH}{branch}"))?.map(|tip| (git, tip)))
     }
 
-    /// The claims of the ended records of which the branch has an attempt, and of the other records whose step has another
-    /// id on the branch.
+    /// The claims of the ended records of which the branch has an attempt, and of the other records whose step has
+    /// another id on the branch.
     fn shown_on(&self, git: &Git, tip: &Oid, records: &[&Record]) -> Result<HashSet<String>, Error> {
         let mut shown = HashSet::new();
         if records.is_empty() {
@@ -150,12 +151,13 @@ impl Sync<'_> {
         Ok(closed)
     }
 
-    /// Returns which of `steps` the branch had when the HEAD here left it, and has no longer under their ids.
+    /// Returns which of `steps` are in the merge base of `HEAD` and the branch, but not on the branch, or are other steps
+    /// there.
     fn gone_from(&self, git: &Git, tip: &Oid, steps: &[StepId]) -> Result<Vec<StepId>, Error> {
         let Some(head) = git.head_commit()? else { return Ok(Vec::new()) };
         let Some(base) = git.merge_base(&head, tip)?.filter(|it| it != tip) else { return Ok(Vec::new()) };
         if self.is_partial(git)? {
-            // A text that is missing there may only be missing here.
+            // In a partial clone, a text may seem missing only because it was not fetched.
             self.fetch_missing(git, tip)?;
         }
         let call = git.call(&["diff-tree", "-r", "--raw", "-z", "--no-abbrev", "--no-renames"]);

@@ -1,7 +1,8 @@
 //! This clone's state of the protocol, in files of git's common directory, which all its working trees share.
 //!
-//! `planwatch/seen` has the last listing. `planwatch/sync` has a file for each record of this clone: it is written
-//! before the registry is asked for a change, so that after a crash or a lost answer the same change can be made again.
+//! `planwatch/seen` has the last listing. `planwatch/sync` has a file for each record of this clone. Except for a
+//! renewal, the file is written before the registry is asked for a change, so that after a crash or a lost answer the
+//! same change can be made again.
 
 use std::collections::HashSet;
 use std::path::PathBuf;
@@ -30,11 +31,11 @@ pub(crate) struct OwnRecord {
     pub(crate) name: Name,
     /// The step's present id.
     pub(crate) step: StepId,
-    /// The earlier id of the step, if this is its record under that id: a step that was moved after it was claimed has a
-    /// record under each id, because other clones may not have the move yet.
+    /// The earlier id of the step, if this is its record under that id: a step that was moved after it was claimed has
+    /// a record under each id, because other clones may not have the move yet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) under: Option<StepId>,
-    /// Its earlier ids, in the record under its present id.
+    /// The step's earlier ids that have records; only the record under its present id lists them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) earlier: Vec<StepId>,
     /// The working tree in which it was claimed; unknown for claims of earlier versions.
@@ -56,7 +57,8 @@ pub(crate) struct OwnRecord {
     /// file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) writer: Option<Process>,
-    /// Claimed with `--offline`, or ended while the registry could not be asked.
+    /// The registry does not know the claim or its end: the claim was made with `--offline`, made before claims were
+    /// shared, or restored by an undo, or it was ended while the registry could not be asked.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) is_offline: bool,
     /// Another clone has taken the step over. This record is kept while the step's file contains the claim.
@@ -70,7 +72,7 @@ pub(crate) struct OwnRecord {
     pub(crate) file: Option<FileBefore>,
 }
 
-/// A file, to be restored if it is unchanged since.
+/// The content of a file before this clone wrote it. The file is restored only if nothing has changed it since.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct FileBefore {
     /// Relative to the plans directory.
