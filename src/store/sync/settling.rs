@@ -74,7 +74,8 @@ impl Sync<'_> {
         let own = self.with_value(own, id, step.as_ref())?;
         let is_of_here = is_undone || !self.is_of_other_tree(&own);
         // Another branch, an interrupted command or another program gave the step another id.
-        if *id != own.step && own.under.is_none() && is_of_here && own.record().is_some() {
+        let is_wanted = own.record().is_some() && own.wanted != Some(Wanted::Gone);
+        if *id != own.step && own.under.is_none() && is_of_here && is_wanted {
             let is_moved = self.move_records(&[(own, id.clone())])?;
             return match self.state.own(id).filter(|_| is_moved) {
                 Some(own) => self.settle_one(own, seen, is_undone),
