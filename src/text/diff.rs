@@ -18,6 +18,17 @@ fn ops(old: &[&str], new: &[&str]) -> Vec<DiffOp> {
     found.into_inner().into_inner().into_ops()
 }
 
+/// The places of a longest common subsequence in both sequences.
+pub fn in_common(old: &[usize], new: &[usize]) -> Vec<(usize, usize)> {
+    let mut found = Capture::new();
+    let Ok(()) = myers::diff(&mut found, old, 0..old.len(), new, 0..new.len());
+    let equal = found.into_ops().into_iter().filter_map(|it| match it {
+        DiffOp::Equal { old_index, new_index, len } => Some((old_index..old_index + len).zip(new_index..)),
+        _ => None,
+    });
+    equal.flatten().collect()
+}
+
 /// The lines of a text, with their ends. Only LF ends a line, as in git.
 fn split(text: &str) -> Vec<&str> {
     text.split_inclusive('\n').collect()

@@ -6,7 +6,8 @@ use super::render::spaces;
 use super::sheet::{Reach, Sheet, Splice};
 use super::value::typed;
 use super::{EditError, NewValue, flow_items, remove, replace};
-use crate::text::yaml::{Kind, Style, View};
+use crate::text::diff::in_common;
+use crate::text::yaml::{self, Kind, Style, View};
 use std::ops::Range;
 
 /// The most pairs of items that are compared. Longer lists are compared place by place.
@@ -116,11 +117,13 @@ fn sources<'v>(old: &[View<'_>], new: &'v [NewValue]) -> Vec<Source<'v>> {
     (1..=tail).for_each(|it| found[new.len() - it] = Some(Source::Kept(old.len() - it)));
     let mut is_used: Vec<bool> = (0..old.len()).map(|it| !old_rest.contains(&it)).collect();
     if old_rest.len() * new_rest.len() <= MAX_PAIRS {
-        let matches: Vec<Vec<bool>> = new_rest
-            .clone()
-            .map(|to| old_rest.clone().map(|from| new[to].matches(old[from])).collect())
-            .collect();
-        for (to, from) in in_common(&matches) {
+        // Equal items have the same number: the place of the first of them in the old list.
+        let same_as = |is_it: &dyn Fn(&usize) -> bool| old_rest.clone().find(|it| is_it(it));
+        let of_old = |nth: usize| same_as(&|it| yaml::same(old[*it], old[nth])).unwrap_or(nth);
+        let of_new = |nth: usize| same_as(&|it| new[nth].matches(old[*it])).unwrap_or(old.len() + nth);
+        let olds: Vec<usize> = old_rest.clone().map(of_old).collect();
+        let news: Vec<usize> = new_rest.clone().map(of_new).collect();
+        for (from, to) in in_common(&olds, &news) {
             found[head + to] = Some(Source::Kept(head + from));
             is_used[head + from] = true;
         }
@@ -128,8 +131,8 @@ fn sources<'v>(old: &[View<'_>], new: &'v [NewValue]) -> Vec<Source<'v>> {
             if found[to].is_some() {
                 continue;
             }
-            let from = old_rest.clone().find(|from| !is_used[*from] && matches[to - head][from - head]);
-            let Some(from) = from else { continue };
+            let is_free = |from: &usize| !is_used[*from] && olds[*from - head] == news[to - head];
+            let Some(from) = old_rest.clone().find(is_free) else { continue };
             found[to] = Some(Source::Moved(from));
             is_used[from] = true;
         }
@@ -154,33 +157,6 @@ fn pair<'v>(found: &mut [Option<Source<'v>>], is_used: &mut [bool], new: &'v [Ne
             }
         }
     }
-}
-
-/// The longest common subsequence, as pairs of places.
-fn in_common(matches: &[Vec<bool>]) -> Vec<(usize, usize)> {
-    let width = matches.first().map_or(0, Vec::len);
-    let mut longest = vec![vec![0_u32; width + 1]; matches.len() + 1];
-    for row in (0..matches.len()).rev() {
-        for column in (0..width).rev() {
-            longest[row][column] = if matches[row][column] {
-                longest[row + 1][column + 1] + 1
-            } else {
-                longest[row + 1][column].max(longest[row][column + 1])
-            };
-        }
-    }
-    let (mut row, mut column, mut pairs) = (0, 0, Vec::new());
-    while row < matches.len() && column < width {
-        if matches[row][column] {
-            pairs.push((row, column));
-            (row, column) = (row + 1, column + 1);
-        } else if longest[row + 1][column] >= longest[row][column + 1] {
-            row += 1;
-        } else {
-            column += 1;
-        }
-    }
-    pairs
 }
 
 /// A block list whose items are changed.
