@@ -136,8 +136,7 @@ fn refuse_cycle(context: &Context, plans: &Plans, step: &Step, bytes: &[u8]) -> 
     let own = Overlay { path: &step.path, bytes };
     let others = load::DecisionFiles::Others(&step.path);
     let after = LoadQuery::step_with(&step.id, own).settled(others).load(context)?.plans;
-    let cycle = after.step(&step.id).and_then(cycles::problem);
-    cycle.map_or(Ok(()), |it| Err(cycles::refused(it, "choose another number, or other dependencies")))
+    cycles::refuse(after.step(&step.id), "choose another number, or other dependencies")
 }
 
 fn changed(context: &Context, plans: &Plans, plan: &Plan, step: &Step) -> Changed {

@@ -239,9 +239,7 @@ fn refuse_cycle(
     };
     let own = Overlay { path, bytes: &bytes };
     let after = LoadQuery::step_with(new, own).load(context)?.plans;
-    let cycle = after.step(new).and_then(cycles::problem);
-    let hint = "choose another place, or remove a dependency first";
-    cycle.map_or(Ok(()), |it| Err(cycles::refused(it, hint)))
+    cycles::refuse(after.step(new), "choose another place, or remove a dependency first")
 }
 
 /// The name of a step's file, and the name that it gets.

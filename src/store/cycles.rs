@@ -15,14 +15,17 @@ pub(crate) fn refuse_new(after: Vec<Plan>, had: impl Fn(&StepId) -> bool, hint: 
         plan.steps.iter_mut().for_each(|it| it.problems.retain(|it| it.code != Code::DependencyCycle));
     }
     let after = Plans::judged(after);
-    let steps = after.live().flat_map(|it| &it.steps);
-    let mut new = steps.filter(|it| !had(&it.id)).filter_map(problem);
-    new.next().map_or(Ok(()), |it| Err(refused(it, hint)))
+    refuse(after.live().flat_map(|it| &it.steps).filter(|it| !had(&it.id)), hint)
 }
 
 /// Why a step waits for itself.
-pub(crate) fn problem(step: &Step) -> Option<&Problem> {
+fn problem(step: &Step) -> Option<&Problem> {
     step.problems.iter().find(|it| it.code == Code::DependencyCycle)
+}
+
+/// Refuses steps that wait for themselves.
+pub(crate) fn refuse<'a>(steps: impl IntoIterator<Item = &'a Step>, hint: &str) -> Result<(), Error> {
+    steps.into_iter().find_map(problem).map_or(Ok(()), |it| Err(refused(it, hint)))
 }
 
 /// Whether a step of these plans waits for itself.
@@ -30,6 +33,6 @@ pub(crate) fn has(plans: &Plans, step: &StepId) -> bool {
     plans.step(step).is_some_and(|it| problem(it).is_some())
 }
 
-pub(crate) fn refused(problem: &Problem, hint: &str) -> Error {
+fn refused(problem: &Problem, hint: &str) -> Error {
     Error::failed(problem.code.text(), format!("refused: {}", problem.message), hint)
 }
