@@ -67,7 +67,7 @@ fn begin_git(place: &Place) {
     place.git_with(&["commit", "-q", "-m", "Begin"]);
 }
 
-/// Headers of two steps with separate areas, so that they run at the same time whatever files they change.
+/// Headers of two steps with separate areas, so that they can run at the same time, also if they change the same files.
 const APART: [&str; 2] = ["touches: [a]", "touches: [b]"];
 
 fn command(place: &Place, script: &str, more: &str) -> Command {
