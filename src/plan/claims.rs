@@ -140,10 +140,9 @@ impl Claims {
     /// Returns whether a claim is or was on the step, according to the step's file and this machine's records.
     pub fn is_known(&self, step: &Step, claim: &str) -> bool {
         let late = format!("late result of the claim {claim}: ");
-        step.claim.as_ref().is_some_and(|it| it.id == claim)
+        step.names_claim(claim)
             || self.of(&step.id).iter().any(|it| it.claim == claim)
             || self.has_ended(step, claim)
-            || step.attempts.iter().any(|it| it.is_of_claim(claim))
             || step.notes.iter().any(|it| it.text.starts_with(&late))
     }
 

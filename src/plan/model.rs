@@ -239,6 +239,21 @@ impl Step {
         self.claim.is_some() && self.claim_in_force().is_none() && !self.is_unverified()
     }
 
+    /// Returns whether the claim line has this claim, in force or not.
+    pub fn has_claim(&self, claim: &str) -> bool {
+        self.claim.as_ref().is_some_and(|it| it.id == claim)
+    }
+
+    /// Returns whether this claim ended in one of the attempts.
+    pub fn has_attempt_of(&self, claim: &str) -> bool {
+        self.attempts.iter().any(|it| it.is_of_claim(claim))
+    }
+
+    /// Returns whether the claim line or an attempt names this claim.
+    pub fn names_claim(&self, claim: &str) -> bool {
+        self.has_claim(claim) || self.has_attempt_of(claim)
+    }
+
     /// Returns the claim in force: a claim on a closed step is void, unless a live run has yet to verify it.
     pub fn claim_in_force(&self) -> Option<&Claim> {
         self.claim.as_deref().filter(|_| self.status.is(StepStatus::InProgress) || self.is_under_run())

@@ -149,10 +149,8 @@ fn claim_offline(context: &Context, request: &ClaimRequest) -> Result<ClaimRepor
     let before = state.own_of(&state.name_of(&made.step)).filter(|it| !it.is_lost);
     let new = OwnRecord::replacing(before.as_ref(), &state, made.step.clone(), claim.id.clone());
     let own = OwnRecord { is_offline: true, file: made.file.clone(), ..new };
-    for it in before.map(|it| state.siblings(&it)).unwrap_or_default() {
-        let (claim, was) = (own.claim.clone(), Some(it.claim.clone()));
-        state.put(&OwnRecord { claim, was, wanted: None, is_offline: true, ..it })?;
-    }
+    let earlier = before.map(|it| state.inherited(&it, &own)).unwrap_or_default();
+    earlier.iter().try_for_each(|it| state.put(it))?;
     state.put(&own)?;
     Ok(ClaimReport { is_offline: true, ..report })
 }

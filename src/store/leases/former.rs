@@ -92,10 +92,10 @@ impl Leases<'_> {
     /// step has the title.
     pub(super) fn is_same(&self, plan: &Plan, step: &Step, claim: &str, same: &Same) -> bool {
         let others = || plan.steps.iter().filter(|it| it.id != step.id);
-        if has_claim(step, claim) {
+        if step.names_claim(claim) {
             return true;
         }
-        if others().any(|it| has_claim(it, claim)) {
+        if others().any(|it| it.names_claim(claim)) {
             return false;
         }
         let is_here = same.moved_in == self.place.worktree;
@@ -134,11 +134,6 @@ impl Leases<'_> {
         }
         held
     }
-}
-
-fn has_claim(step: &Step, claim: &str) -> bool {
-    step.claim.as_ref().is_some_and(|it| it.id == claim)
-        || step.attempts.iter().any(|it| it.is_of_claim(claim))
 }
 
 fn gone(entries: &[Was], claim: &str) -> Option<Record> {

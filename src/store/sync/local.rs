@@ -99,7 +99,7 @@ pub(super) fn shows(step: &Step, claim: &str) -> bool {
 
 /// Whether this claim set the step's present status.
 fn is_of(step: &Step, claim: &str) -> bool {
-    let has_line = step.claim.as_ref().is_some_and(|it| it.id == claim);
+    let has_line = step.has_claim(claim);
     let has_ended = step.attempts.last().is_some_and(|it| it.is_of_claim(claim));
     has_line || has_ended && !step.status.is(StepStatus::Pending)
 }

@@ -43,11 +43,11 @@ impl Sync<'_> {
         let shown = self.shown_on(git, &tip, &claims)?;
         let steps: Vec<_> = lapsed.iter().filter_map(|it| it.2.step_id()).collect();
         let closed = self.closed_on(git, &tip, &steps, is_reopened)?;
-        let is_superfluous = |it: &Record| match it.state.has_ended() || is_former(it) {
-            true => shown.contains(&shown_key(it)),
+        let is_superfluous = |name: &Name, it: &Record| match it.state.has_ended() || is_former(it) {
+            true => shown.contains(name),
             false => it.step_id().is_some_and(|it| closed.contains(&it)),
         };
-        let chosen = ended.into_iter().chain(former).chain(lapsed).filter(|it| is_superfluous(it.2));
+        let chosen = ended.into_iter().chain(former).chain(lapsed).filter(|it| is_superfluous(it.0, it.2));
         Ok(chosen.map(|it| Change::Delete { name: it.0.clone(), old: it.1.revision.clone() }).collect())
     }
 
@@ -87,9 +87,9 @@ impl Sync<'_> {
         Ok(git.find_revision(&format!("{LOCAL_BRANCH}{branch}"))?.map(|tip| (git, tip)))
     }
 
-    /// The claims of the ended records of which the branch has an attempt, and of the other records whose step has
-    /// another id on the branch.
-    fn shown_on(&self, git: &Git, tip: &Oid, records: &[&Record]) -> Result<HashSet<String>, Error> {
+    /// The names of the ended records of which the branch has an attempt, and of the other records whose step has another
+    /// id on the branch.
+    fn shown_on(&self, git: &Git, tip: &Oid, records: &[&Record]) -> Result<HashSet<Name>, Error> {
         let mut shown = HashSet::new();
         if records.is_empty() {
             return Ok(shown);
@@ -114,11 +114,12 @@ impl Sync<'_> {
             for record in records {
                 let Some(id) = record.step_id() else { continue };
                 let step = self.step(&id, path, bytes.clone());
-                let has_attempt = step.attempts.iter().any(|it| it.is_of_claim(&record.id));
-                let has_claim = || step.claim.as_ref().is_some_and(|it| it.id == record.id);
-                let is_moved = || path != self.path_in_repository(&id) && (has_attempt || has_claim());
-                if if record.state.has_ended() { has_attempt } else { is_moved() } {
-                    shown.insert(shown_key(record));
+                let is_shown = match record.state.has_ended() {
+                    true => step.has_attempt_of(&record.id),
+                    false => path != self.path_in_repository(&id) && step.names_claim(&record.id),
+                };
+                if is_shown {
+                    shown.insert(self.state.name_of(&id));
                 }
             }
         }
@@ -228,11 +229,6 @@ impl Sync<'_> {
 
 fn path_of(step: &StepId) -> String {
     format!("{}/step-{}.md", step.plan, step.number)
-}
-
-/// Distinguishes the records of one claim under several ids.
-fn shown_key(record: &Record) -> String {
-    format!("{} {} {}", record.id, record.plan, record.step)
 }
 
 /// Whether a step that is closed on the branch was reopened here: it is open here, and has all attempts of the branch's

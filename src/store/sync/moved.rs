@@ -54,11 +54,9 @@ impl Sync<'_> {
 
     /// Gives the records of a step under earlier ids the claim that has replaced `before`.
     pub(super) fn inherit(&self, before: &OwnRecord, new: &OwnRecord) -> Result<Pushed, Error> {
-        for it in self.state.siblings(before) {
-            let Some(id) = it.under.clone() else { continue };
-            let (claim, was) = (new.claim.clone(), Some(it.claim.clone()));
-            let wanted = self.wanted(new, &id, &new.step)?;
-            let own = OwnRecord { claim, was, wanted, tree: new.tree.clone(), ..it };
+        for own in self.state.inherited(before, new) {
+            let Some(id) = &own.under else { continue };
+            let own = OwnRecord { wanted: self.wanted(new, id, &new.step)?, ..own };
             match self.push(own, &[])? {
                 Pushed::Done => {}
                 other => return Ok(other),

@@ -66,7 +66,7 @@ impl Sync<'_> {
         }
         let here = self.here(step.as_ref(), &own);
         if own.is_lost {
-            if here == Here::Unknown || step.as_ref().is_none_or(|it| !has_claim(it, &own.claim)) {
+            if here == Here::Unknown || step.as_ref().is_none_or(|it| !it.has_claim(&own.claim)) {
                 self.state.remove(&own.name)?;
             }
             return Ok(None);
@@ -82,8 +82,8 @@ impl Sync<'_> {
                 None => Ok(None),
             };
         }
-        // The process died before it wrote the end of the work into the file, or the end was undone. Otherwise the file may
-        // be older than the end.
+        // The process died before it wrote the end of the work into the file, or the end was undone. Otherwise the file
+        // may be older than the end.
         let is_open = own.writer.is_some() || is_undone;
         let (own, what) = match (own.state(), here) {
             // The claim was made in another working tree. The step's file here may be older or newer than the one
@@ -241,11 +241,10 @@ impl Sync<'_> {
         other.is_some_and(|it| trees().is_some_and(|all| all.contains(it)))
     }
 
-    /// The step that has the claim or its result in the files here, and its id. If none has, the step with the record's id.
+    /// The step that has the claim or its result in the files here, and its id. If no step has it, the step with the
+    /// record's id.
     fn located(&self, own: &OwnRecord) -> Result<(StepId, Option<Step>), Error> {
-        let shows = |it: &Step| {
-            has_claim(it, &own.claim) || it.attempts.iter().any(|attempt| attempt.is_of_claim(&own.claim))
-        };
+        let shows = |it: &Step| it.names_claim(&own.claim);
         let step = self.load(&own.step)?;
         if step.as_ref().is_some_and(shows) {
             return Ok((own.step.clone(), step));
@@ -271,10 +270,10 @@ impl Sync<'_> {
 
     fn here(&self, step: Option<&Step>, own: &OwnRecord) -> Here {
         let Some(step) = step else { return self.by_lease(own) };
-        if has_claim(step, &own.claim) {
+        if step.has_claim(&own.claim) {
             return Here::AtWork;
         }
-        let is_own = step.attempts.iter().any(|it| it.is_of_claim(&own.claim));
+        let is_own = step.has_attempt_of(&own.claim);
         match step.status.known().and_then(State::of).filter(|_| is_own) {
             Some(state) => Here::Ended(state),
             None => self.by_lease(own),
@@ -287,10 +286,6 @@ impl Sync<'_> {
             None => Here::Unknown,
         }
     }
-}
-
-fn has_claim(step: &Step, claim: &str) -> bool {
-    step.claim.as_ref().is_some_and(|it| it.id == claim)
 }
 
 /// Brings the records of steps into line with their files, which `undo` has restored. Returns the claims that turned

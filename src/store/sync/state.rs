@@ -279,6 +279,16 @@ impl SyncState {
         self.own.has(&self.name_of(step).key())
     }
 
+    /// The records under earlier ids of a step, after the claim `new` has replaced `before`. They have no value yet.
+    pub(crate) fn inherited(&self, before: &OwnRecord, new: &OwnRecord) -> Vec<OwnRecord> {
+        let earlier = self.siblings(before).into_iter().filter(|it| it.under.is_some());
+        let of_new = |it: OwnRecord| {
+            let (claim, was, tree) = (new.claim.clone(), Some(it.claim.clone()), new.tree.clone());
+            OwnRecord { claim, was, tree, wanted: None, is_offline: new.is_offline, ..it }
+        };
+        earlier.map(of_new).collect()
+    }
+
     pub(crate) fn put(&self, own: &OwnRecord) -> Result<(), Error> {
         let bytes = serde_json::to_vec(own).unwrap_or_default();
         let (key, open) = (own.name.key(), format!("{}{OPEN}", own.name.key()));

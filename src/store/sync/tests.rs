@@ -170,6 +170,29 @@ fn all_records_are_renewed_in_one_call_and_deleted_ones_are_made_again() {
 }
 
 #[test]
+fn a_renewal_does_not_revive_a_claim_that_was_lost_under_an_earlier_id() {
+    // The records are renewed in the order of their names, so both orders are tried.
+    for to in ["p:0", "p:2", "p:4", "p:9"].map(|it| read_step_id(it).unwrap()) {
+        let registry = Memory::default();
+        let (one, other) = (machine(), machine());
+        let (a, b) = (context(&one), context(&other));
+        let (a, b) = (sync(&a, &registry, "a"), sync(&b, &registry, "b"));
+        announce(&a, "g0000001").unwrap();
+        let own = a.state.own(&step()).unwrap();
+        assert!(a.move_records(&[(own, to.clone())]).unwrap());
+        assert_eq!(records(&registry), 2);
+        let name = b.state.name_of(&step());
+        let there = b.look().unwrap().seen.records[&name].revision.clone();
+        assert!(b.delete(&name, &there).unwrap());
+        b.look().unwrap();
+        assert!(matches!(announce(&b, "g0000002"), Ok(Announced::Won { .. })));
+        assert!(!a.renew(&|_| true).unwrap().is_empty(), "{to}");
+        assert!(a.state.own(&to).unwrap().is_lost, "{to}");
+        assert_eq!(records(&registry), 1, "{to}");
+    }
+}
+
+#[test]
 fn a_registry_with_a_clock_allows_a_take_over_only_after_the_ttl() {
     let registry = Memory::with_clock();
     let (one, other) = (machine(), machine());

@@ -88,6 +88,7 @@ fn an_undone_move_keeps_the_claim_everywhere() {
     a.run("undo").ok();
     refused(&b.run("claim p:1"), "claimed");
     a.run("done p:1").ok();
+    assert_eq!(team.records(), ["p/1 completed ann", "p/4 completed ann"]);
     refused(&b.run("claim p:1"), "claimed");
 }
 
