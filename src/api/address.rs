@@ -1,4 +1,4 @@
-//! The address where HTTP listens, as people write it.
+//! Parses the address on which the HTTP server listens.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
@@ -6,8 +6,8 @@ const PORT: u16 = 4001;
 
 pub const DEFAULT: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), PORT);
 
-/// Reads an address as people type it: `4001`, `localhost:4001`, `127.0.0.1`, `[::1]:4001`. An empty text is
-/// [`DEFAULT`]; `None` if it is no address.
+/// Parses an address as people type it, for example `4001`, `localhost:4001`, `127.0.0.1` or `[::1]:4001`. An empty text
+/// means [`DEFAULT`]. Returns `None` if the text is not an address.
 pub fn read_address(text: &str) -> Option<SocketAddr> {
     let loopback = IpAddr::V4(Ipv4Addr::LOCALHOST);
     let port =

@@ -4,19 +4,20 @@ use std::collections::BTreeMap;
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AgentConfig {
-    /// One line for a shell.
+    /// A command line that a shell runs.
     pub command: Option<String>,
     pub prompt: Option<PromptBy>,
-    /// Seconds.
+    /// In seconds.
     pub timeout: Option<i64>,
+    /// In seconds.
     pub idle: Option<i64>,
-    /// The key of the agent's JSON answer that holds the cost in US dollars.
+    /// The key of the cost in US dollars in the agent's JSON answer.
     pub cost: Option<String>,
 }
 
 pub type Agents = BTreeMap<String, AgentConfig>;
 
-/// How the agent gets the prompt; never as an argument.
+/// How the agent receives the prompt. The text of the prompt is never an argument of the command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PromptBy {
     Stdin,

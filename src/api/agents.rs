@@ -1,5 +1,5 @@
-//! The agents that can work on a step: the presets that come with planwatch, those of the user's configuration, and those of
-//! the repository's configuration, which must be trusted.
+//! The agents that can work on a step. They come from the presets in planwatch, from the user's configuration, or from the
+//! repository's configuration. The user must trust an agent of the repository's configuration before it runs.
 
 use std::time::Duration;
 
@@ -10,15 +10,17 @@ use crate::plan::words::nearest;
 
 pub use crate::api::agent_config::{AgentConfig, Agents, PromptBy};
 
-/// What is started: a program and its arguments without a shell, or a line for a shell from a user or a configuration.
+/// The command that starts an agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AgentCommand {
+    /// A program and its arguments. They are run without a shell.
     Words(Vec<String>),
+    /// A command line that a shell runs. It was typed by the user or comes from a configuration.
     Line(String),
 }
 
 impl AgentCommand {
-    /// As people would type it.
+    /// The command as a person would type it.
     pub fn shown(&self) -> String {
         match self {
             Self::Line(line) => line.clone(),
@@ -37,13 +39,14 @@ pub struct Agent {
     pub prompt: PromptBy,
     pub timeout: Option<Duration>,
     pub idle: Option<Duration>,
-    /// The key of the agent's JSON answer that holds the cost in US dollars.
+    /// The key of the cost in US dollars in the agent's JSON answer.
     pub cost: Option<String>,
-    /// The key of the agent's JSON answer that holds its text.
+    /// The key of the text in the agent's JSON answer.
     pub answer: Option<&'static str>,
-    /// A sentence about the release against which a preset's options were checked; `None` for other commands.
+    /// A sentence that names the release of the agent against which the options of a preset were checked. `None` if the
+    /// command does not come from a preset.
     pub checked: Option<&'static str>,
-    /// What has to be trusted before it is started.
+    /// The command that the user has to trust before the agent is started; `None` if no trust is needed.
     pub subject: Option<Subject>,
 }
 
@@ -111,10 +114,10 @@ const PRESETS: [Preset; 4] = [
     },
 ];
 
-/// The prefix of an agent's name in `trust`.
+/// The prefix of an agent's name as an argument of `planwatch trust`.
 pub const OF_AGENT: &str = "agent:";
 
-/// The time limit of an attempt, if none is given.
+/// The default time limit of an attempt.
 pub const TIMEOUT: Duration = Duration::from_secs(60 * 60);
 
 /// The name of the agent that runs a command line that the user typed.
@@ -124,11 +127,11 @@ pub const SHELL: &str = "shell";
 pub struct AgentRequest {
     /// The name of a preset or of an agent in a configuration.
     pub agent: Option<String>,
-    /// A line for a shell, as it was typed.
+    /// A command line for a shell, as the user typed it.
     pub command: Option<String>,
     /// The agents of the user's own configuration.
     pub own: Agents,
-    /// Where the user's own configuration would be, for messages.
+    /// The path of the user's own configuration file, which may not exist.
     pub own_path: String,
 }
 
@@ -201,7 +204,7 @@ fn of_preset(preset: &Preset) -> Agent {
     }
 }
 
-/// An agent of a configuration. Without a command of its own, it extends the preset of the same name.
+/// Makes the agent that a configuration describes. If it has no command, it extends the preset of the same name.
 fn merged(name: &str, config: &AgentConfig, preset: Option<&Preset>) -> Result<Agent, Error> {
     let base = match (&config.command, preset) {
         (Some(line), _) => Agent { name: name.to_owned(), ..of_line(line) },
@@ -237,14 +240,13 @@ fn of_repository(context: &Context, name: &str, request: &AgentRequest) -> Resul
     Ok(Agent { subject: Some(subject(context, name, config)), ..agent })
 }
 
-/// What has to be trusted before an agent of the repository's configuration is started.
+/// The command that the user has to trust before an agent of the repository's configuration is started.
 fn subject(context: &Context, name: &str, config: &AgentConfig) -> Subject {
     let command = config.command.clone().unwrap_or_default();
     subject_of(context, name, command, config.prompt.unwrap_or(PromptBy::Stdin))
 }
 
-/// What has to be trusted before the agent is started now. Its hash is computed again, because the files that the command
-/// names may have changed since the agent was found.
+/// Computes [`Agent::subject`] again, because the files that the command names may have changed since the agent was found.
 pub(crate) fn subject_now(context: &Context, agent: &Agent) -> Option<Subject> {
     match (&agent.subject, &agent.command) {
         (Some(_), AgentCommand::Line(line)) => {
@@ -270,7 +272,7 @@ fn subject_of(context: &Context, name: &str, command: String, prompt: PromptBy) 
     }
 }
 
-/// The agents of the repository's configuration that run only with trust.
+/// The commands of all agents in the repository's configuration that run only if they are trusted.
 pub fn wanting_trust(context: &Context) -> Vec<Subject> {
     let is_preset = |name: &str| name == SHELL || PRESETS.iter().any(|it| it.name == name);
     let of = context.config.agents.iter().filter(|(name, it)| !is_preset(name) && it.command.is_some());

@@ -8,7 +8,8 @@ use crate::plan::rules::{self, Obstacle};
 use crate::plan::time::Time;
 use crate::plan::words::{PlanStatus, StepStatus};
 
-/// The most urgent reason of a plan: its file has an error, or one of its steps needs attention. Summaries of plans suffice.
+/// The most urgent reason why a plan needs attention: an error in its file, or a step that needs attention. Summaries of the
+/// plans are sufficient.
 pub(crate) fn of_plan(plans: &Plans, plan: &Plan, now: Time, stale_seconds: i64) -> Option<Reason> {
     if plan.is_archived {
         return None;
@@ -60,7 +61,7 @@ pub(crate) fn of_step(
     staleness::stale(plans, plan, step, now, stale_seconds).map(|since| (Reason::Stale, Some(since)))
 }
 
-/// Whether the confirmation of a person is all that a step waits for.
+/// Whether a step waits only for a person's confirmation.
 pub(crate) fn waits_for_person_alone(plans: &Plans, plan: &Plan, step: &Step, now: Time) -> bool {
     let is_confirmation =
         |it: &Obstacle| matches!(it, Obstacle::Confirmation | Obstacle::PhaseConfirmation { .. });

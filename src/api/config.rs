@@ -15,12 +15,12 @@ pub const CONFIG_FILE: &str = "planwatch.toml";
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Config {
-    /// Where the plans are, relative to the file's own directory.
+    /// The plans directory, relative to the directory of the configuration file.
     pub plans_dir: Option<String>,
     pub by: Option<String>,
     /// Days without activity after which a step counts as stale.
     pub stale_days: Option<u32>,
-    /// For how long a claim holds, in seconds.
+    /// The duration of a claim's lease in seconds.
     pub lease: Option<i64>,
     /// The number of tries after which a step counts as failed.
     pub max_attempts: Option<u32>,
@@ -30,24 +30,24 @@ pub struct Config {
     pub words: Words,
     /// The agents that can work on steps, by name.
     pub agents: Agents,
-    /// Where HTTP listens if the command line gives no address; only a loopback address.
+    /// The address on which the HTTP server listens if the command line names none. It is always a loopback address.
     pub http_address: Option<SocketAddr>,
-    /// The subject of commits, with `{plan}`, `{step}`, `{status}` and `{what}`.
+    /// The template of commit subjects, with the placeholders `{plan}`, `{step}`, `{status}` and `{what}`.
     pub commit_template: Option<String>,
-    /// Where claims are shared with other machines; `None` if they are not.
+    /// The registry in which claims are shared with other machines; `None` if they are not shared.
     pub sync: Option<SyncConfig>,
 }
 
 /// The default number of days after which a step is stale.
 pub const STALE_DAYS: u32 = 7;
 
-/// How many seconds a claim holds by default: half an hour.
+/// The default duration of a lease in seconds.
 pub const LEASE: i64 = 30 * 60;
 
 /// The default number of tries after which a step counts as failed.
 pub const MAX_ATTEMPTS: u32 = 3;
 
-/// The keys that are read here.
+/// The keys that [`Config::read`] reads.
 const KEYS: [&str; 11] = [
     "plans_dir",
     "by",
@@ -62,7 +62,7 @@ const KEYS: [&str; 11] = [
     "sync",
 ];
 
-/// Known keys that are not read here.
+/// Keys that are ignored and not reported as unknown.
 const OTHERS: [&str; 1] = ["types"];
 
 const AGENT_KEYS: [&str; 5] = ["command", "prompt", "timeout", "idle", "cost"];
@@ -84,8 +84,8 @@ impl Config {
         self.max_attempts.unwrap_or(MAX_ATTEMPTS)
     }
 
-    /// Reads a configuration. A value that cannot be used is reported as a problem of `path`, and its default applies. After
-    /// a line that is not TOML, nothing more is read.
+    /// Reads a configuration. A value that cannot be read is reported as a problem of `path`, and its default applies.
+    /// Reading stops at the first line that is not TOML.
     pub fn read(path: &str, text: &str) -> (Self, Vec<Problem>) {
         let mut reader = Reader { path, text, table: toml::Table::new(), problems: Vec::new() };
         match toml::from_str(text) {
@@ -191,7 +191,7 @@ impl Reader<'_> {
         lease
     }
 
-    /// Fields of an agent that cannot be read are reported, and their defaults apply.
+    /// Reads the agents. A field that cannot be read is reported, and its default applies.
     fn agents(&mut self) -> Agents {
         let Some(value) = self.table.get("agents") else { return Agents::new() };
         let Some(table) = value.as_table().cloned() else {
@@ -235,7 +235,7 @@ impl Reader<'_> {
         agent
     }
 
-    /// Only loopback addresses are taken: a file that came with a repository must not open a port to other machines.
+    /// Only loopback addresses are accepted: a file that came with a repository must not open a port to other machines.
     fn http_address(&mut self) -> Option<SocketAddr> {
         let table = self.table.get("http")?.as_table().cloned();
         let Some(table) = table else {
@@ -311,7 +311,7 @@ impl Reader<'_> {
         }
     }
 
-    /// A word must map to a status, and a word that planwatch knows keeps its meaning.
+    /// Each word must map to a status. A word that planwatch already knows cannot be redefined.
     fn words(&mut self) -> Words {
         let Some(value) = self.table.get("words") else { return Words::default() };
         let Some(table) = value.as_table().cloned() else {

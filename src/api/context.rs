@@ -1,4 +1,4 @@
-//! What every verb gets: the plans directory, the time, the caller's name, and the configuration.
+//! The context that every verb receives: the plans directory, the time, the caller's name, the configuration, and more.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -33,13 +33,14 @@ pub struct Context {
     pub key: Option<Arc<RequestKey>>,
     /// Receives notices as they happen; [`Context::notify`] calls it.
     pub on_notice: Box<dyn Fn(Notice) + Send + Sync>,
-    /// Saves by other programs that are not in their files, and that this request stored elsewhere; the answer lists them.
+    /// Saves by other programs that raced with this request's writes. The request stored them outside of the plan files, and
+    /// its answer lists them.
     pub kept: KeptSaves,
-    /// Receives the changes of files that a request makes, for a caller that makes them itself after a dry run.
+    /// Collects the file changes of a request, for a caller that makes a dry run and then applies the changes itself.
     pub planned: Option<Planned>,
 }
 
-/// The changes of files in their order. Clones share one list.
+/// The ordered list of file changes. Clones share one list.
 #[derive(Debug, Clone, Default)]
 pub struct Planned(Arc<Mutex<Vec<FileOp>>>);
 
@@ -48,7 +49,7 @@ impl Planned {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).push(op);
     }
 
-    /// Returns what was noted so far.
+    /// Removes and returns the changes that were noted so far.
     pub fn take(&self) -> Vec<FileOp> {
         std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
@@ -59,13 +60,14 @@ impl Planned {
 pub struct KeptSave {
     /// The file, relative to the plans directory.
     pub path: String,
-    /// Where the save is now, relative to the plans directory.
+    /// The path at which the save is stored, relative to the plans directory.
     pub kept: String,
     /// `late`, `overtaken` or `interrupted`.
     pub why: String,
 }
 
-/// The saves that were kept during a request, and whether it changed anything. Clones share this.
+/// Facts about a request that its answer needs: the saves that it stored, whether it changed a file, and whether a record
+/// for `undo` could not be written. Clones share these facts.
 #[derive(Debug, Clone, Default)]
 pub struct KeptSaves {
     saves: Arc<Mutex<Vec<KeptSave>>>,
@@ -80,14 +82,14 @@ impl KeptSaves {
         (!kept.is_empty()).then(|| serde_json::to_value(&*kept).unwrap_or_default())
     }
 
-    /// Like [`Self::put_into`], but only if `kind` is the answer of a verb that writes.
+    /// Calls [`Self::put_into`] if `kind` is the answer of a verb that writes.
     pub fn put_into_answer(&self, kind: &str, object: &mut Value) {
         if ["change", "claim", "import", "init", "git-resolve"].contains(&kind) {
             self.put_into(object);
         }
     }
 
-    /// Puts the list into an object, under `kept`, if it is not empty. Adds `not_recorded` if `undo` cannot undo the change.
+    /// If the list is not empty, adds it to the object as `kept`. If `undo` cannot undo the change, adds `not_recorded`.
     pub fn put_into(&self, object: &mut Value) {
         let Value::Object(object) = object else { return };
         if let Some(kept) = self.to_json() {
@@ -107,7 +109,7 @@ impl KeptSaves {
         self.has_changed.load(Ordering::Relaxed)
     }
 
-    /// Remembers what a notice says of saves that were kept, and of a change without a record.
+    /// Stores the data of [`Notice::Kept`] and [`Notice::NotRecorded`]. Ignores all other notices.
     pub fn note(&self, notice: &Notice) {
         match notice.clone() {
             Notice::Kept { path, kept, why } => {
@@ -146,52 +148,52 @@ impl Context {
     }
 }
 
-/// Where reading verbs take plans from; the answers are the same.
+/// The source from which read-only verbs load plans: the index or the files. The answers are the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reading {
     Index,
     Files,
 }
 
-/// The origin of the request, which selects the plan when none is named.
+/// Where the request was made. If the request names no plan, this selects the plan.
 #[derive(Debug, Clone, Default)]
 pub struct Here {
     /// The absolute working directory.
     pub directory: PathBuf,
-    /// The repository's root, else the parent of the plans directory. Scripts run here by default.
+    /// The repository's root, or the parent of the plans directory if there is no repository. Scripts run here by default.
     pub root: PathBuf,
     /// The root of the repository around the plans, if they are in one.
     pub repository: Option<PathBuf>,
     /// The configuration file in force, if there is one.
     pub config_file: Option<PathBuf>,
-    /// The problems in that file; they name its path as it was found.
+    /// The problems in that file. The path of each problem is only the file's name.
     pub config_problems: Vec<Problem>,
     /// `PLANWATCH_PLAN`.
     pub plan: Option<String>,
     /// `PLANWATCH_STEP`, the full id of the step that this process works on.
     pub step: Option<String>,
-    /// `PLANWATCH_CLAIM`, which belongs to that step alone.
+    /// `PLANWATCH_CLAIM`, the id of a claim on that step. It is used for no other step.
     pub claim: Option<String>,
     pub database: DatabaseLogin,
 }
 
-/// Something worth a line on stderr.
+/// A message to the user that is not an error, for example a line on stderr.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Notice {
     /// The request has waited for more than a second for a lock that another process holds.
     WaitingForLock,
     /// The index was missing, damaged or of another version, and was rebuilt.
     IndexRebuilt { why: String },
-    /// The index could not be kept on disk; it is in memory for this answer.
+    /// The index on disk could not be used or updated. This answer uses data in memory instead.
     IndexInMemory { why: String },
     /// A save that raced with a write of planwatch is not in its file; it was stored at the path `kept`.
     Kept { path: String, kept: String, why: String },
-    /// A change was made whose record for `undo` could not be written.
+    /// A change was made, but its record for `undo` could not be written.
     NotRecorded,
     /// Claims cannot be recorded where other working trees would see them. If there are other working trees, a new claim
-    /// without `--force` is refused, and this notice is not given.
+    /// without `--force` fails instead, with [`Error::ClaimsNotShared`](crate::api::error::Error::ClaimsNotShared).
     ClaimsNotShared { path: String, why: String },
-    /// The registry has not confirmed a claim or the end of one; it is sent again later.
+    /// The registry has not confirmed a claim or the end of a claim. The change is sent to the registry again later.
     Unsettled { step: String, why: String },
     /// Steps whose claims the registry has not confirmed.
     UnsettledClaims { steps: Vec<String> },
@@ -202,13 +204,13 @@ pub enum Notice {
 }
 
 impl Context {
-    /// Passes a notice on, and records what the answer itself has to contain.
+    /// Passes a notice to `on_notice`, and records in `kept` what the answer has to contain.
     pub fn notify(&self, notice: Notice) {
         self.kept.note(&notice);
         (self.on_notice)(notice);
     }
 
-    /// The plans directory's own name, which is put before paths that are shown.
+    /// The last component of the plans directory's path. Paths that are shown to the user begin with it.
     pub fn root_name(&self) -> String {
         self.plans.root().file_name().map(|it| it.to_string_lossy().into_owned()).unwrap_or_default()
     }

@@ -1,4 +1,4 @@
-//! How an operation asks the daemon, if one runs.
+//! The interface through which operations send requests to the daemon, if one runs.
 
 use std::time::Duration;
 
@@ -11,20 +11,22 @@ use crate::index::{Generation, Key};
 use crate::plan::id::PlanId;
 use crate::plan::time::Time;
 
-/// Whether a daemon vouches that the index is current. If it does, the scan of the files is skipped.
+/// Whether a request asks a daemon if the index is current.
 pub enum Freshness {
-    /// No daemon answered: the files are scanned.
+    /// No daemon is asked, and the files are scanned.
     Unknown,
+    /// This client asks the daemon, if one runs. If the daemon confirms that the index is current, no file is scanned.
     Attested(Box<dyn DaemonClient>),
 }
 
-/// A connection to the daemon. Each answer includes all changes of files that were finished before the question.
+/// A client of the daemon. Each reply reflects all file changes that were finished before the request.
 pub trait DaemonClient: Send + Sync {
-    /// The commit of the index that is current, if the daemon knows one. Called at most once for each answer of a verb.
+    /// The current commit of the index; `None` if no daemon runs or it does not know the commit. A verb calls this at most
+    /// once for each answer.
     fn commit(&self) -> Option<Generation>;
 
-    /// Like [`Self::commit`], but `None` while a problem is known that belongs to no plan, such as a broken link: the
-    /// index does not hold such problems.
+    /// Like [`Self::commit`], but `None` while the daemon knows a problem that belongs to no plan, such as a broken link.
+    /// The index does not contain such problems.
     fn complete_commit(&self) -> Option<Generation> {
         None
     }
@@ -41,7 +43,8 @@ pub trait DaemonClient: Send + Sync {
         DaemonStatus::None
     }
 
-    /// The directories that an answer about one plan needs, so that the names of all plans need not be read.
+    /// The directories that have to be read for an answer about one plan. If the daemon returns them, the caller does not
+    /// list all plans.
     fn dependents(&self, _plan: &PlanId) -> Option<Dependents> {
         None
     }
@@ -58,14 +61,14 @@ impl<F: Fn() -> Option<Generation> + Send + Sync> DaemonClient for F {
     }
 }
 
-/// The directories that an answer about one plan depends on, besides those that the plan itself names.
+/// The directories that have to be read for an answer about one plan, in addition to those that the plan itself names.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Dependents {
-    /// The plan's own directory, and those whose names are equal to its name on some file systems.
+    /// The plan's own directory, and directories with names that some file systems treat as the same name.
     pub spellings: Vec<Key>,
-    /// All directories with names that are not ASCII: an id may spell them in another Unicode form.
+    /// All directories with non-ASCII names, because an id may spell such a name in another Unicode form.
     pub odd: Vec<Key>,
-    /// Live plans with steps that wait for a step of this plan.
+    /// Plans that are not archived and have steps that wait for a step of this plan.
     pub waiting: Vec<Key>,
 }
 
@@ -73,7 +76,7 @@ pub struct Dependents {
 pub enum DaemonStatus {
     #[default]
     None,
-    /// The directory of its socket is not used, because another user could have put a socket into it.
+    /// The directory of the daemon's socket is not used, because another user could have created a socket in it.
     Unreachable { why: String, hint: String },
     /// The daemon holds the lock and does not answer.
     Silent { pid: Option<u32> },
@@ -81,17 +84,18 @@ pub enum DaemonStatus {
         pid: u32,
         since: String,
         release: String,
-        /// Why it polls instead of using file system events.
+        /// Why the daemon polls; `None` if it uses file system events.
         polling: Option<String>,
-        /// The URL at which it serves HTTP.
+        /// The URL at which the daemon serves HTTP.
         http: Option<String>,
     },
 }
 
-/// How long a process waits for the reply to a delegated claim. The daemon begins no claim later, unless the clock is set back.
+/// How long a process waits for the reply to a delegated claim. After that time the daemon does not begin the claim, unless
+/// the clock was set back.
 pub const REPLY_WITHIN: Duration = Duration::from_secs(1);
 
-/// A claim of the most urgent step that the daemon makes for another process.
+/// A request to the daemon to claim the most urgent step for another process.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DelegatedClaim {
     pub(crate) claim: String,
@@ -99,13 +103,13 @@ pub struct DelegatedClaim {
     /// The name of the caller, which may differ from the claim's owner.
     #[serde(rename = "asker")]
     pub(crate) requester: String,
-    /// Seconds.
+    /// In seconds.
     pub(crate) lease: i64,
-    /// When the caller asked.
+    /// The time of the request.
     pub(crate) at: Time,
-    /// The daemon must begin before this time: nanoseconds since 1970, on the disk's clock.
+    /// The daemon must begin the claim before this time. In nanoseconds since 1970, from the clock of the `Disk` trait.
     pub(crate) begin_before: i64,
-    /// A hash of the configuration that the caller and the daemon must share.
+    /// A hash of the settings that must be the same for the caller and the daemon.
     #[serde(rename = "surroundings")]
     pub(crate) environment: String,
 }
@@ -116,16 +120,16 @@ pub struct ClaimedStep {
     pub(crate) step: Value,
     pub(crate) why: String,
     pub(crate) diff: String,
-    /// Notices of the claim; the first caller of a batch reports them.
+    /// The notices from making the claims of a batch. Only the first successful caller of the batch receives them.
     pub(crate) notices: Vec<Notice>,
 }
 
 #[derive(Debug)]
 pub enum ClaimReply {
     Claimed(ClaimedStep),
-    /// The daemon has begun nothing and will not.
+    /// No claim was made, and the daemon will not make one for this request.
     Nothing,
-    /// No answer came in [`REPLY_WITHIN`]: the claim may have been made.
+    /// No reply came within [`REPLY_WITHIN`]. The claim may have been made.
     Unheard(DelegatedClaim),
 }
 
@@ -134,6 +138,6 @@ pub enum ClaimReply {
 pub struct Granted {
     /// The claim's id. An update that names it is accepted only while it is the current claim of the step.
     pub id: String,
-    /// `None`: the claim holds as long as its process runs.
+    /// The end of the lease. `None`: the claim is valid as long as its process runs.
     pub until: Option<Time>,
 }

@@ -1,4 +1,4 @@
-//! Why the engine refused a request: a code, a sentence and a hint that are the same for every surface, and an exit code.
+//! The errors of operations. Each has a code, a message, a hint and an exit code, which are the same for every surface.
 
 use serde_json::{Value, json};
 
@@ -12,7 +12,7 @@ use crate::text::placeholders::Broken;
 use crate::text::typed::quoted;
 use crate::text::typed::{escaped, shell_word};
 
-/// Why a request was refused. Nothing was changed, unless the report that comes with it says so.
+/// Why a request failed. Nothing was changed, unless the message or an accompanying report says otherwise.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -23,12 +23,12 @@ pub enum Error {
     NoPlansDir,
     #[error("{message}")]
     Usage { message: String, hint: String },
-    /// A bare number or an omitted plan, and it is not clear which plan is meant.
+    /// The request names no plan, or names a step by its number alone, and it is not clear which plan is meant.
     #[error("which plan? {}", which(candidates, *is_active))]
     WhichPlan { candidates: Vec<String>, is_active: bool, number: String },
     #[error("there is no step `{name}`")]
     NoSuchStep { name: String, steps: Vec<String> },
-    /// A phase that needs no confirmation: it is not in `confirm_phases`, and no step with a gate is in it.
+    /// The phase needs no confirmation: `confirm_phases` does not list it, and none of its steps has a gate.
     #[error("there is no phase `{name}` to confirm")]
     NoSuchPhase { name: String, plan: String, nearest: Option<String>, known: Vec<String> },
     #[error("{message}")]
@@ -43,18 +43,18 @@ pub enum Error {
     /// Only a person may confirm, and it is not certain that the caller is one.
     #[error("only a person can confirm, at a terminal or in the browser, and not from a step's own process")]
     PersonNeeded { command: String },
-    /// Another worker has claimed the step.
+    /// A step cannot be changed, because another worker has claimed it.
     #[error("`{id}` is claimed by {by}")]
     Claimed { id: String, by: String },
-    /// Another worker has claimed the step. Used if the step is to be claimed, and if it is to be changed although its file in
-    /// this working tree does not show the claim.
+    /// Like [`Self::Claimed`], in two other cases: the caller wants to claim the step, or the step's file in this working
+    /// tree does not show the other worker's claim.
     #[error("`{id}` is claimed by {by}")]
     Held { id: String, by: String },
     /// A step is claimed by another worker, and the operation cannot take over the claim, for example because it removes or
     /// archives the step's plan.
     #[error("`{id}` is claimed by {by}")]
     ClaimedWithin { id: String, by: String },
-    /// Several working trees could claim the same step.
+    /// Claims cannot be recorded where other working trees would see them, so two working trees could claim the same step.
     #[error("claims cannot be shared with the other working trees of this repository: `{path}`: {why}")]
     ClaimsNotShared { path: String, why: String },
     /// The claim that is to be renewed is no longer the current claim of its step.
@@ -63,7 +63,7 @@ pub enum Error {
     /// The claim that the update names is no longer the current claim of its step.
     #[error("the claim `{claim}` of `{id}` is no longer valid; its first late result is recorded as a note")]
     ClaimLost { id: String, claim: String },
-    /// A command came with the repository and is not trusted yet.
+    /// A command that came with the repository is not trusted yet, or cannot be trusted.
     #[error(
         "{} {}: `{}` in {}",
         .0.what, untrusted(.0.fault.as_deref()), on_one_line(&.0.command), shown_directory(&.0.directory)
@@ -72,10 +72,10 @@ pub enum Error {
     /// The file cannot be written safely.
     #[error("{}:{}:{}: {}", problem.path, problem.line, problem.column, problem.message)]
     File { problem: Box<Problem> },
-    /// The dependencies on a step that is to be renumbered or removed cannot be updated.
+    /// A step cannot be renumbered or removed, because dependencies on it cannot be updated.
     #[error("{}:{}:{}: {}{}", problem.path, problem.line, problem.column, problem.message, not_repointed(steps))]
     NotRelinked { problem: Box<Problem>, steps: Vec<String> },
-    /// The place where the edit would go cannot be edited safely.
+    /// The file cannot be edited safely at the position of the change.
     #[error("{path}:{line}:{column}: {reason}")]
     Edit { code: &'static str, path: String, line: u32, column: u32, reason: String, by_hand: String },
     /// A template of the project cannot be filled in.
@@ -116,7 +116,7 @@ impl Error {
         Self::Edit { code, path: path.to_owned(), line: place.line, column: place.column, reason, by_hand }
     }
 
-    /// Puts the plans directory's own name before the path of a refused edit, as in all shown paths.
+    /// Puts the plans directory's own name before the path in [`Self::Edit`], as in all paths that are shown.
     #[must_use]
     pub(crate) fn below(self, root: &str) -> Self {
         match self {
@@ -239,7 +239,7 @@ impl Error {
         (!hint.is_empty()).then_some(hint)
     }
 
-    /// Facts for machines, in addition to the sentence.
+    /// The facts of the error as JSON, for programs.
     pub fn details(&self) -> Value {
         match self {
             Self::NotFound { name, nearest, .. } => json!({"name": name, "nearest": nearest}),
@@ -311,7 +311,7 @@ impl Error {
                     6
                 }
             }
-            // A write that would make a file faulty has the exit code of a write to a faulty file.
+            // The write would have made the file faulty. The exit code is the same as for a file that is already faulty.
             Self::Failed { code, .. } if Code::from_text(code).is_some() => 6,
             Self::Failed { .. } | Self::Index(_) => 1,
             Self::Undo(error) => match error {
@@ -340,7 +340,7 @@ const MOST_NAMED: usize = 20;
 /// The most plans or files that an error names.
 const MOST_PLANS: usize = 12;
 
-/// The first of many names, and how many more there are.
+/// The first `most` names, and how many more there are.
 pub(crate) fn few(names: &[String], most: usize) -> String {
     let shown = names[..names.len().min(most)].join(", ");
     match names.len().saturating_sub(most) {

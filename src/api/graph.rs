@@ -29,7 +29,7 @@ impl GraphForm {
     }
 }
 
-/// Draws the steps of a plan and what they wait for; steps of other plans appear by their id.
+/// Draws the steps of a plan and what they wait for. Steps of other plans are shown only by their ids.
 pub(crate) fn draw(plan: &Plan, form: GraphForm) -> String {
     match form {
         GraphForm::Text => text(plan),
@@ -51,7 +51,7 @@ pub(crate) fn mark(status: &Stated<StepStatus>) -> char {
     }
 }
 
-/// One line per step, with what it waits for.
+/// One line for each step. The line contains the numbers or ids of the steps that it waits for.
 fn text(plan: &Plan) -> String {
     let mut drawn = format!("{}  {}\n", plan.id, plan.title);
     let width = plan.steps.iter().map(|it| it.id.number.to_string().len()).max().unwrap_or(0);
@@ -143,8 +143,8 @@ fn edges(plan: &Plan) -> impl Iterator<Item = (&StepId, &StepId)> {
     plan.steps.iter().flat_map(|step| waits(plan, step).map(move |it| (it, &step.id)))
 }
 
-/// The steps that a step depends on, and in a sequential plan the step before it. Of a long range, only the first and the
-/// last step are given.
+/// The steps that a step depends on. In a sequential plan, the step before it is added. Only the first and the last step of
+/// a long range are returned.
 fn waits<'a>(plan: &'a Plan, step: &'a Step) -> impl Iterator<Item = &'a StepId> {
     let before = before(plan, step).map(|it| &it.id).filter(|it| !step.depends.contains(it));
     step.depends.iter().chain(before)

@@ -19,7 +19,7 @@ const TOPICS: [(&str, &str); 5] = [
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Instructions {
     pub topic: &'static str,
-    /// Markdown.
+    /// In Markdown.
     pub text: &'static str,
 }
 
@@ -29,7 +29,7 @@ impl Instructions {
     }
 }
 
-/// The names of all topics, the first one to read first.
+/// The names of all topics. [`FIRST`], which should be read first, is the first item.
 pub fn topics() -> impl Iterator<Item = &'static str> {
     TOPICS.iter().map(|(name, _)| *name)
 }

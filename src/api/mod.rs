@@ -1,4 +1,4 @@
-//! What every operation takes and returns: the context, configuration, errors, and the JSON shapes of answers.
+//! The types that all operations share: the context, configuration, requests, errors, and the JSON shapes of answers.
 
 pub mod address;
 pub mod agent_config;

@@ -1,4 +1,5 @@
-//! A condition on a change: the file is still what the caller last read. It is checked under the lock, on the file's bytes.
+//! The precondition of a change: the file has not changed since the caller read it. The precondition is checked under the
+//! lock, against the file's current content.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -10,7 +11,7 @@ use crate::api::views::{Views, value};
 use crate::plan::model::{Plan, Step};
 use crate::plan::plans::Plans;
 
-/// The etags that are accepted: the file must have one of them; for a plan, the etag of its `plan.md`.
+/// The accepted etags. The file must have one of them. For a plan, the file is its `plan.md`.
 #[derive(Debug)]
 pub struct Expected {
     etags: Vec<String>,
@@ -23,7 +24,7 @@ impl Expected {
         Self { etags, is_for_no_file: false, is_checked: AtomicBool::new(false) }
     }
 
-    /// There must be no file.
+    /// The precondition that the file does not exist.
     pub fn no_file() -> Self {
         Self { is_for_no_file: true, ..Self::new(Vec::new()) }
     }
@@ -37,12 +38,12 @@ impl Expected {
     }
 }
 
-/// Refuses if the step's file is not what was expected; the error contains the current step.
+/// Returns an error if the step's file does not meet the precondition. The error contains the current step.
 pub(crate) fn check_step(context: &Context, plans: &Plans, plan: &Plan, step: &Step) -> Result<(), Error> {
     check(context, &step.id.to_string(), step.etag.as_deref(), |it| value(&it.step(plan, step)), plans)
 }
 
-/// Refuses if the plan's file is not what was expected; the error contains the current plan.
+/// Returns an error if the plan's file does not meet the precondition. The error contains the current plan.
 pub(crate) fn check_plan(context: &Context, plans: &Plans, plan: &Plan) -> Result<(), Error> {
     check(context, plan.id.as_str(), plan.etag.as_deref(), |it| value(&it.plan(plan)), plans)
 }
@@ -62,7 +63,8 @@ fn check(
     Err(Error::NotExpected { id: id.to_owned(), etag: etag.map(str::to_owned), now })
 }
 
-/// Refuses a request with a precondition that its verb did not check. Not every verb can check it: some change several files.
+/// Refuses a request if its verb did not check the precondition. Some verbs cannot check one, because they change several
+/// files.
 pub(crate) fn check_looked_at(context: &Context) -> Result<(), Error> {
     if context.expected.as_ref().is_none_or(|it| it.is_checked.load(Ordering::Relaxed)) {
         return Ok(());

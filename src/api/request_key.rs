@@ -34,15 +34,16 @@ pub struct Answer {
     pub body: String,
 }
 
-/// A change that was made. It is recorded together with the change, so it contains only what is known before the write.
+/// The record of a change. It is stored together with the change, so it contains only what is known before the write.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Made {
     pub(crate) verb: String,
-    /// The files that it made, or else those that it changed or renamed, relative to the plans directory.
+    /// The files that the change created, relative to the plans directory. If it created none, the files that it changed or
+    /// renamed.
     pub(crate) paths: Vec<String>,
-    /// The changes as the report lists them. If there are none, the plans and steps are found by their paths.
+    /// The changes as the report lists them. If this list is empty, the changed plans and steps are found from `paths`.
     pub(crate) changes: Vec<Value>,
-    /// What an import answers in addition to its change.
+    /// The fields that only the answer of `import` has.
     #[serde(default)]
     pub(crate) import: Map<String, Value>,
     pub(crate) diff: String,
@@ -55,7 +56,7 @@ impl Eq for Made {}
 pub(crate) struct ClaimMade {
     pub(crate) step: String,
     pub(crate) id: String,
-    /// `None`: the claim holds as long as its process runs.
+    /// The end of the lease. `None`: the claim is valid as long as its process runs.
     pub(crate) until: Option<Time>,
     pub(crate) why: String,
 }
@@ -66,16 +67,16 @@ pub struct RequestKey {
     pub(crate) request: String,
     at: Time,
     pub(crate) keyed: Keyed,
-    /// What an earlier request with this key did.
+    /// The change that an earlier request with this key made.
     pub(crate) made: Option<Made>,
     pub(crate) pending: Mutex<PendingChange>,
     is_replayed: AtomicBool,
     pub(crate) is_of_many: AtomicBool,
-    /// Keeps other requests with this key waiting.
+    /// Other requests with this key wait for this lock.
     _lock: Option<KeyLock>,
 }
 
-/// What is known of the change that is written next.
+/// The data for the record of the next change, [`Made`].
 #[derive(Debug, Default)]
 pub(crate) struct PendingChange {
     pub(crate) changes: Vec<Value>,
@@ -85,7 +86,7 @@ pub(crate) struct PendingChange {
 }
 
 impl RequestKey {
-    /// `name` is a hash of the key, `request` a hash of the request; `earlier` is the stored record of the key.
+    /// `name` is a hash of the key, `request` is a hash of the request, and `earlier` is the stored record of the key.
     pub fn new(name: &str, request: &str, at: Time, earlier: Option<Record>) -> Self {
         Self {
             name: name.to_owned(),
@@ -100,7 +101,7 @@ impl RequestKey {
         }
     }
 
-    /// Keeps the lock of the key until the request is over.
+    /// Stores the lock of the key, which is released at the end of the request.
     #[must_use]
     pub fn locked(self, lock: KeyLock) -> Self {
         Self { _lock: Some(lock), ..self }
@@ -119,7 +120,7 @@ impl RequestKey {
         self.made.as_ref()
     }
 
-    /// Whether the answer is about what an earlier request did.
+    /// Whether the answer describes the change of an earlier request.
     pub fn is_replayed(&self) -> bool {
         self.is_replayed.load(Ordering::Relaxed)
     }

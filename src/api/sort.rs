@@ -12,7 +12,8 @@ pub enum Key {
     /// Steps are sorted by their plan, then by their number.
     Id,
     Title,
-    /// Steps: pending, in progress, completed, failed, blocked, skipped. Plans: draft, active, completed, abandoned.
+    /// The order of steps is pending, in progress, completed, failed, blocked, skipped. The order of plans is draft, active,
+    /// completed, abandoned.
     Status,
     /// The last activity.
     Updated,
@@ -60,14 +61,14 @@ impl Sort {
         !self.0.is_empty()
     }
 
-    /// Sorts plans; those that are equal stay in their order.
+    /// Sorts plans. The sort is stable.
     pub fn plans(&self, plans: &mut [PlanShape]) {
         if self.is_given() {
             plans.sort_by(|a, b| self.compare(|key| plan_by(key, a, b)));
         }
     }
 
-    /// Sorts steps; those that are equal stay in their order.
+    /// Sorts steps. The sort is stable.
     pub fn steps(&self, steps: &mut [StepShape]) {
         if self.is_given() {
             steps.sort_by(|a, b| self.compare(|key| step_by(key, a, b)));
@@ -97,7 +98,7 @@ fn key(text: &str) -> Result<(Key, Direction), Error> {
     })
 }
 
-/// How two values compare. One that is missing comes last in both directions.
+/// The result of a comparison. A missing value comes last in both directions.
 enum Compared {
     Values(Ordering),
     Missing(Ordering),

@@ -7,8 +7,8 @@ use crate::plan::rules;
 use crate::plan::time::{Day, Time};
 use crate::plan::words::{PlanStatus, StepStatus};
 
-/// The time of [`since`] for a ready or in-progress step of an active plan, if it is more than `seconds` ago: then the step
-/// is stale.
+/// Returns the time of [`since`] if the step is stale. A step is stale if it is ready or in progress, its plan is active,
+/// and that time is more than `seconds` ago.
 pub(crate) fn stale(plans: &Plans, plan: &Plan, step: &Step, now: Time, seconds: i64) -> Option<Time> {
     let is_candidate = step.standing().is(StepStatus::InProgress) || rules::is_ready(plans, plan, step, now);
     if plan.is_archived || !plan.status.is(PlanStatus::Active) || !is_candidate {
@@ -18,8 +18,8 @@ pub(crate) fn stale(plans: &Plans, plan: &Plan, step: &Step, now: Time, seconds:
     (now.seconds_since(since) > seconds).then_some(since)
 }
 
-/// The due day of an open step, if it is over: its own, else its plan's. The plan's counts only for the first open step
-/// without a due day.
+/// The due day of an open step, if that day is over. If the step is the plan's first open step without a due day, the plan's
+/// due day is used.
 pub(crate) fn overdue(plan: &Plan, step: &Step, now: Time) -> Option<Day> {
     let is_open = |it: &Step| !it.is_closed();
     let of_plan = || {
@@ -30,8 +30,9 @@ pub(crate) fn overdue(plan: &Plan, step: &Step, now: Time) -> Option<Day> {
     step.due.or_else(of_plan).filter(|it| is_open(step) && it.is_over(now))
 }
 
-/// The time that the lists of `status` show for a step. For a pending step, since when it has waited; for a closed one, when
-/// it was closed; for a lapsed claim, when it was made; otherwise the last activity.
+/// The time that the lists of `status` show for a step. For a pending step, it is the time since which the step has waited.
+/// For a completed or skipped step, it is the time when the step was closed. For a step with a lapsed claim, it is the time
+/// of the claim. For any other step, it is the time of the last activity.
 pub(crate) fn since(plans: &Plans, plan: &Plan, step: &Step, now: Time) -> Option<Time> {
     let last = || step.last_activity().map(|(at, _)| at);
     match step.standing().known() {
@@ -42,8 +43,8 @@ pub(crate) fn since(plans: &Plans, plan: &Plan, step: &Step, now: Time) -> Optio
     }
 }
 
-/// When a step became ready or, if it is not pending, when work on it began, as far as that is recorded. Later attempts do not
-/// change this time, but a reopening does.
+/// For a pending step, the time when it became ready. For any other step, the time when work on it began. Later attempts do
+/// not change this time, but a reopening does. If nothing is recorded, the file's modification time is used.
 pub(crate) fn begun(plans: &Plans, plan: &Plan, step: &Step) -> Option<Time> {
     let reopened = step.attempts.iter().rfind(|it| it.outcome.as_deref() == Some("reopened"));
     let reopened = reopened.and_then(|it| it.at);
@@ -56,10 +57,9 @@ pub(crate) fn begun(plans: &Plans, plan: &Plan, step: &Step) -> Option<Time> {
     step.created_at.max(dependencies).max(reopened).or(step.modified)
 }
 
-/// The newest of the creation, the last dependency's completion, and the last attempt (a reopening is one). If none of
-/// them is recorded, the file's modification time.
-///
-/// A note does not count: it does not change how long the step has waited.
+/// The newest of three times: when the step was created, when its last dependency was closed, and when its last attempt was
+/// made. A reopening is an attempt, too. If none of the times is recorded, the file's modification time is used. Notes are
+/// ignored, because they do not change how long the step has waited.
 fn waiting_since(plans: &Plans, plan: &Plan, step: &Step) -> Option<Time> {
     let dependencies = rules::dependencies(plans, plan, step).filter_map(Step::closed_at).max();
     let attempts = step.attempts.iter().filter_map(Attempt::newest).max();

@@ -1,16 +1,16 @@
 //! `[sync]` in `planwatch.toml`: where claims are shared with other machines.
 //!
-//! The file comes with the repository, so it can only name a remote that this clone's own git configuration has, never a
-//! URL or a path.
+//! The file comes with the repository. Therefore `remote` can only be the name of a remote in this clone's own git
+//! configuration, never a URL or a path. `claims` can be the URL of a database, but without a password.
 
 use crate::git::is_remote_name;
 use crate::plan::problem::Code;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SyncConfig {
-    /// Random; two clones with the same id use the same registry.
+    /// A random id. Clones with the same id use the same registry.
     pub id: String,
-    /// A remote of git's configuration.
+    /// The name of a remote in git's configuration.
     pub remote: String,
     pub claims: ClaimsAt,
     /// The branch on which finished work arrives, without `refs/heads/`.
@@ -24,11 +24,11 @@ pub struct DatabaseLogin {
     pub url: Option<String>,
     /// `PGPASSWORD`.
     pub password: Option<String>,
-    /// `PGPASSFILE`, else `~/.pgpass`.
+    /// `PGPASSFILE`, or `~/.pgpass` if that variable is not set.
     pub password_file: Option<std::path::PathBuf>,
 }
 
-/// What stores the claims.
+/// Where the claims are stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ClaimsAt {
     Refs(Namespace),
@@ -36,8 +36,8 @@ pub enum ClaimsAt {
     Url(String),
 }
 
-/// A namespace of refs in which a host may allow claims; the first is preferred, because the others show claims as tags
-/// or branches.
+/// A namespace of refs in which claims can be stored. A git host may not allow all of them. The first is preferred, because
+/// in the others the claims are visible as tags or branches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Namespace {
     Own,
@@ -48,7 +48,7 @@ pub enum Namespace {
 impl Namespace {
     pub const ALL: [Self; 3] = [Self::Own, Self::Tags, Self::Branches];
 
-    /// All names of refs in it begin with this.
+    /// The prefix of the names of all refs in this namespace.
     pub fn prefix(self) -> &'static str {
         match self {
             Self::Own => "refs/planwatch/",
@@ -68,7 +68,8 @@ pub(super) type Mistake = (Code, String, String, String);
 const KEYS: [&str; 4] = ["id", "remote", "claims", "branch"];
 
 impl SyncConfig {
-    /// Reads the table. With any mistake there is no configuration: claims must not go to an unintended place.
+    /// Reads the table. If there is any mistake, no configuration is returned, because claims must not be stored in an
+    /// unintended place.
     pub(super) fn read(table: &toml::Table) -> Result<Self, Vec<Mistake>> {
         let mut mistakes = Vec::new();
         for key in table.keys().filter(|it| !KEYS.contains(&it.as_str())) {
@@ -107,7 +108,7 @@ impl SyncConfig {
         Self::read(table).ok()
     }
 
-    /// Where claims are stored, for people. Of a database's URL only `postgres` is shown.
+    /// A text for people that describes where claims are stored. For a database it is `postgres`, without the URL.
     pub fn claims_text(&self) -> String {
         match &self.claims {
             ClaimsAt::Refs(namespace) => namespace.prefix().to_owned(),
@@ -148,7 +149,7 @@ fn claims(text: &str) -> Option<ClaimsAt> {
     refs.or_else(|| is_database(text).then(|| ClaimsAt::Url(text.to_owned())))
 }
 
-/// Whether a text is the URL of a database without a password: a file of the repository must not contain one.
+/// Whether a text is the URL of a database without a password. A file of the repository must not contain a password.
 pub fn is_database(text: &str) -> bool {
     let Some(rest) = ["postgres://", "postgresql://"].iter().find_map(|it| text.strip_prefix(it)) else {
         return false;

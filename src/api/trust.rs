@@ -1,7 +1,7 @@
 //! `trust`: commands that came with a repository run only after a user of this machine has trusted them.
 //!
-//! A record in the user's state directory holds a file's path and the hash of exactly what would run. After any change of
-//! the command, its directory or the files that it names, the user has to trust it again.
+//! A record in the user's state directory contains the path of the command's file and the hash of exactly what would run. If
+//! the command, its directory or a file that it names changes, the user has to trust it again.
 
 use std::path::{Path, PathBuf};
 
@@ -23,7 +23,7 @@ pub struct Subject {
     pub what: String,
     /// Its name as an argument of `planwatch trust`.
     pub name: String,
-    /// The absolute path of the file with the command; for an agent, the configuration's path and `agents/NAME`.
+    /// The absolute path of the file with the command. For an agent, the configuration's path followed by `agents/NAME`.
     pub path: PathBuf,
     pub command: String,
     /// Relative to the repository's root; `.` is the root itself.
@@ -32,25 +32,26 @@ pub struct Subject {
     pub hash: String,
     /// The files and directories of the repository that the hash covers ([`Covered::files`]).
     pub files: Vec<String>,
-    /// Why it cannot be trusted.
+    /// Why the command cannot be trusted; `None` if it can be trusted.
     pub fault: Option<String>,
 }
 
-/// What a command would run, as far as that can be known.
+/// The files that trust in a command covers, and their hash.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Covered {
     pub hash: String,
-    /// What the hash covers, relative to the repository's root; directories end with `/`, and `./` is the whole repository.
+    /// The files and directories that the hash covers, relative to the repository's root. Directories end with `/`, and `./`
+    /// is the whole repository.
     pub files: Vec<String>,
-    /// Why it cannot be trusted at all.
+    /// Why the command cannot be trusted; `None` if it can be trusted.
     pub fault: Option<String>,
 }
 
-/// Finds out what a line for a shell would run in a directory of the repository; `real` is that directory's path.
+/// Finds out what a command line for a shell would run in a directory of the repository. `real` is that directory's path.
 ///
-/// The hash covers the line, the directory, and the contents of every file and directory of the repository that a word of
-/// the line names, relative to the directory, the repository's root or a directory that another word names. If some words
-/// are known only when the line runs, the hash covers the whole repository.
+/// The hash covers the line, the directory, and the contents of all files and directories of the repository that a word of
+/// the line names. A word can name a path relative to the directory, to the repository's root, or to a directory that
+/// another word names. If some words are known only when the line runs, the hash covers the whole repository.
 pub(crate) fn covered(context: &Context, line: &str, directory: &str, real: Option<&Path>) -> Covered {
     let root = &context.here.root;
     let read = shell::read(line);
@@ -86,7 +87,7 @@ pub(crate) fn hash(parts: &[impl AsRef<[u8]>]) -> String {
     hash
 }
 
-/// What is trusted on this machine.
+/// The record of a command that is trusted on this machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Trusted {
     pub path: PathBuf,
@@ -131,12 +132,13 @@ pub fn is_trusted(context: &Context, subject: &Subject) -> bool {
         .is_some_and(|it| it.path == subject.path && it.hash == subject.hash)
 }
 
-/// Returns whether something may run now: it is trusted, or its hash was given with the request.
+/// Returns whether a command may run now: it is trusted, or its hash was given with the request.
 pub(crate) fn may_run(context: &Context, subject: &Subject, given: &[String]) -> bool {
     subject.fault.is_none() && (given.contains(&subject.hash) || is_trusted(context, subject))
 }
 
-/// Refuses what is not trusted; `given` is a hash that allows this one run.
+/// Refuses a command that may not run. If `given` is a hash, the command may run only if its hash is the same. If `given` is
+/// `None`, the command may run only if it is trusted.
 pub fn check(context: &Context, subject: &Subject, given: Option<&str>) -> Result<(), Error> {
     match given {
         _ if subject.fault.is_some() => Err(refused(subject)),

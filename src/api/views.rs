@@ -1,7 +1,7 @@
 //! The JSON shapes of plans and steps, one for all surfaces.
 //!
-//! No field of the JSON contains the time of the answer or an age, so the same files give the same bytes. The only exceptions
-//! are fields that depend on whether a claim has lapsed.
+//! No field of the JSON contains the time of the answer or an age, so the same files give the same bytes. The only fields
+//! that can change with time are those that depend on whether a claim has lapsed.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -37,7 +37,7 @@ pub struct PlanShape {
     pub category: Option<String>,
     pub order: Order,
     pub priority: Priority,
-    /// `2026-11-21`.
+    /// For example `2026-11-21`.
     pub due: Option<Day>,
     pub program: Option<String>,
     pub tags: Vec<String>,
@@ -46,7 +46,7 @@ pub struct PlanShape {
     pub success_criteria: Vec<String>,
     pub description: Option<String>,
     pub archived: bool,
-    /// Its draft ended before all passes were made, or its text was not finished.
+    /// Whether `draft` ended before it had finished the plan's text or made all passes.
     pub incomplete: bool,
     pub path: String,
     pub etag: Option<String>,
@@ -70,7 +70,7 @@ pub struct PlanShape {
     pub metadata: Map<String, Value>,
     pub custom: Map<String, Value>,
     pub problems: Vec<&'static str>,
-    /// The most urgent reason why it needs attention. This field and the ones below are not part of the JSON.
+    /// The most urgent reason why the plan needs attention. This field and the fields below are not part of the JSON.
     #[serde(skip)]
     pub attention: Option<Reason>,
     /// Steps whose claim lapsed. `steps_in_progress` counts them, too.
@@ -79,14 +79,14 @@ pub struct PlanShape {
     /// The lapsed steps that another worker may take over. `steps_ready` counts them, too.
     #[serde(skip)]
     pub steps_lapsed_ready: usize,
-    /// The people who work on its open steps or are assigned to them.
+    /// The workers who have claimed open steps of the plan, and the assignees of open steps.
     #[serde(skip)]
     pub people: Vec<String>,
 }
 
 impl PlanShape {
-    /// The numbers of open steps that people can act on, each with its word. The groups do not overlap: a step whose claim
-    /// has lapsed is counted neither as in progress nor as ready. Steps that can be worked on come first.
+    /// The numbers of steps that people can act on, each with its word. Numbers that are 0 are left out. Each step is
+    /// counted once: if its claim has lapsed, only as `lapsed`. Steps that can be worked on come first.
     pub fn counts(&self) -> Vec<(usize, &'static str)> {
         let counts = [
             (self.steps_ready - self.steps_lapsed_ready, "ready"),
@@ -98,7 +98,7 @@ impl PlanShape {
         counts.into_iter().filter(|it| it.0 > 0).collect()
     }
 
-    /// One of the numbers of [`Self::counts`]; 0 if the word is not among them.
+    /// The number that [`Self::counts`] has for `word`, or 0.
     pub fn count_of(&self, word: &str) -> usize {
         self.counts().iter().find(|it| it.1 == word).map_or(0, |it| it.0)
     }
@@ -115,15 +115,15 @@ pub struct StepShape {
     pub title: String,
     #[schemars(schema_with = "schema::step_status")]
     pub status: String,
-    /// A run's worker reported it as completed, and the run ended before the `verify` commands had succeeded.
+    /// A run's worker reported the step as completed, but the run ended before the `verify` commands had succeeded.
     pub unverified: bool,
     pub ready: bool,
     #[schemars(with = "Vec<String>")]
     pub depends: Vec<StepId>,
-    /// Ranges with more steps than `depends` lists. Of such a range, `depends` has the first and the last step.
+    /// Ranges of dependencies that are too long for `depends`, which contains only the first and the last step of each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub depends_ranges: Vec<RangeShape>,
-    /// The steps that it still waits for, and `confirmation` if a person still has to confirm it or its phase.
+    /// The steps that the step still waits for, and `confirmation` if a person still has to confirm the step or its phase.
     #[schemars(with = "Vec<String>")]
     pub waits_for: Vec<Awaited>,
     pub phase: Option<String>,
@@ -131,13 +131,13 @@ pub struct StepShape {
     pub kind: Option<String>,
     pub assignee: Option<String>,
     pub priority: Priority,
-    /// Its own, not its plan's.
+    /// The step's own due day, not that of its plan.
     pub due: Option<Day>,
     pub tags: Vec<String>,
     pub created_at: Option<Time>,
     pub created_by: String,
     pub claim: Option<Claim>,
-    /// The owner of a claim that the file does not show, such as one of another working tree. Not part of the JSON.
+    /// The owner of a claim that the file does not show, such as a claim of another working tree. Not part of the JSON.
     #[serde(skip)]
     pub held_by: Option<String>,
     pub lapsed: bool,
@@ -215,12 +215,12 @@ fn ranges(step: &Step) -> Vec<RangeShape> {
 }
 
 impl StepShape {
-    /// What it depends on, for people; a range is shown as `p:1 to p:200`.
+    /// The dependencies for people. A range is shown as `p:1 to p:200`.
     pub fn shown_depends(&self) -> Vec<String> {
         self.depends_as(&ToString::to_string, " to ")
     }
 
-    /// What it depends on; `name` gives the names of steps, and `to` is put between the ends of a range.
+    /// The dependencies as texts. `name` returns the text for a step, and `to` is put between the ends of a range.
     pub fn depends_as(&self, name: &dyn Fn(&StepId) -> String, to: &str) -> Vec<String> {
         let is_end = |id: &StepId| self.depends_ranges.iter().any(|it| it.first == *id || it.last == *id);
         let ranges =
@@ -228,7 +228,7 @@ impl StepShape {
         ranges.chain(self.depends.iter().filter(|it| !is_end(it)).map(name)).collect()
     }
 
-    /// What it waits for, in short: steps of its own plan by their number, and not more than `most`.
+    /// A short text with at most `most` of the items in `waits_for`. Steps of the same plan are shown by their number.
     pub fn shown_waits(&self, most: usize) -> String {
         let short = |it: &Awaited| match it {
             Awaited::Step(id) if id.plan.as_str() == self.plan => id.number.to_string(),
@@ -242,12 +242,12 @@ impl StepShape {
     }
 }
 
-/// What shapes are made from: the plans, the time, and the settings that shapes need.
+/// Makes shapes from plans. It contains the plans, the time and the settings that shapes depend on.
 #[derive(Debug, Clone)]
 pub struct Views<'a> {
     pub plans: &'a Plans,
     pub now: Time,
-    /// After how many seconds without a change a step is stale.
+    /// The number of seconds without a change after which a step is stale.
     pub(crate) stale_seconds: i64,
     /// The plans directory's own name, put before every path.
     pub(crate) root: String,
@@ -355,7 +355,7 @@ impl Views<'_> {
     }
 }
 
-/// The names in the order of the steps, without those of closed steps.
+/// The names for [`PlanShape::people`], in the order of the steps and without duplicates.
 fn people(plans: &Plans, plan: &Plan) -> Vec<String> {
     let mut names = Vec::new();
     for step in plan.steps.iter().filter(|it| !it.is_closed()) {
@@ -368,8 +368,8 @@ fn people(plans: &Plans, plan: &Plan) -> Vec<String> {
     names
 }
 
-/// The owner of a claim for people: the name, or else the claim's id, and where the claim was made if that is elsewhere. Also
-/// says if the step is closed elsewhere.
+/// A text for people about the owner of a claim: the owner's name or, if that is unknown, the claim's id, and where the
+/// claim was made if that is elsewhere. If the step was closed on another branch, the text says only this.
 fn held_by(held: &HeldClaim) -> String {
     let by = held.by.as_ref().unwrap_or(&held.claim);
     match &held.holding {
@@ -403,7 +403,8 @@ fn codes(problems: &[Problem]) -> Vec<&'static str> {
     codes
 }
 
-/// Returns the newest activity of a plan and all its steps; recorded times win over file times.
+/// Returns the newest activity of a plan and all its steps. Modification times of files are used only if no other time is
+/// recorded.
 pub fn last_activity(plan: &Plan) -> Option<(Time, &'static str)> {
     let notes = plan.notes.iter().filter_map(|it| it.at).map(|at| (at, "note"));
     let confirmed = plan.confirmations.iter().filter_map(|it| it.at).map(|at| (at, "confirmation"));
@@ -415,7 +416,7 @@ pub fn last_activity(plan: &Plan) -> Option<(Time, &'static str)> {
     newest(recorded).or_else(|| newest(files.into_iter().chain(own).collect()))
 }
 
-/// The fields of a value, and the fields of `more`.
+/// The fields of a value and the fields of `more` in one object. If both have a field, that of `more` is used.
 pub(crate) fn with(of: &impl Serialize, more: Value) -> Value {
     let mut object = value(of);
     if let (Value::Object(object), Value::Object(more)) = (&mut object, more) {
@@ -448,7 +449,7 @@ pub(crate) struct ProblemShape {
     fixable: bool,
 }
 
-/// A problem as every surface shows it, with its path below the plans directory.
+/// A problem as every surface shows it. The plans directory's own name is put before its path.
 pub fn problem(root: &str, problem: &Problem) -> Value {
     value(&ProblemShape {
         severity: problem.severity(),
@@ -478,12 +479,12 @@ pub fn envelope(kind: &str, fields: Value) -> Value {
     Value::Object(object)
 }
 
-/// Serializes a value for which this cannot fail: all keys of its maps are texts, and its floats are finite.
+/// Serializes a value that cannot fail to serialize, because all keys of its maps are texts and its floats are finite.
 pub(crate) fn value(of: &impl Serialize) -> Value {
     serde_json::to_value(of).unwrap_or(Value::Null)
 }
 
-/// Why a step needs attention.
+/// Why a step or a plan needs attention. The most urgent reason comes first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Reason {
     Failed,
@@ -492,7 +493,7 @@ pub enum Reason {
     NotVerified,
     Lapsed,
     Faulty,
-    /// Its due day is over, or, if it has none, the due day of its plan.
+    /// The due day is over. It is the step's own or, in the case that `staleness::overdue` describes, its plan's.
     Overdue,
     Stale,
 }

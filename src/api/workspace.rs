@@ -16,7 +16,7 @@ pub struct WorkspaceRequest {
     pub plans: Option<PathBuf>,
     /// `PLANS_DIR`.
     pub env: Option<PathBuf>,
-    /// The search upwards ends here, if no repository ends it before.
+    /// The home directory. The search upwards ends at this directory, or earlier at the root of a repository.
     pub home: Option<PathBuf>,
 }
 
@@ -35,7 +35,8 @@ pub struct Workspace {
 /// The name of a plans directory, if nothing is configured.
 const PLANS: &str = "plans";
 
-/// Finds the plans directory: `--plans`, `PLANS_DIR`, `plans_dir` of the nearest configuration, the nearest `plans/`.
+/// Finds the plans directory. It is named by `--plans`, by `PLANS_DIR`, or by `plans_dir` in the nearest configuration, in
+/// this order. If none of them is given, the nearest directory `plans` is used.
 ///
 /// The search upwards ends at the repository's root or at the home directory, whichever comes first. It is an error if
 /// the directory of `--plans` or `PLANS_DIR` does not exist.
@@ -75,14 +76,14 @@ pub fn make(disk: &Arc<dyn Disk>, workspace: &Workspace) -> Result<PathBuf, Erro
     Ok(workspace.would_be.clone())
 }
 
-/// Refuses to make the plans directory in a bare repository, because that contains only git's own files.
+/// Refuses to make the plans directory in a bare repository, which contains only git's own files.
 pub fn check_place(disk: &dyn Disk, workspace: &Workspace) -> Result<(), Error> {
     let is_there = |path: PathBuf, kind| disk.lstat(&path).is_ok_and(|it| it.kind == kind);
     let is_bare = |it: &Path| {
         is_there(it.join("HEAD"), FileKind::File)
             && ["objects", "refs"].iter().all(|name| is_there(it.join(name), FileKind::Dir))
     };
-    // A working tree within a bare repository is a place for plans.
+    // A working tree can be inside a bare repository. Plans can be created in that working tree.
     let within = workspace.would_be.ancestors().skip(1).take_while(|it| !is_repository(disk, it));
     match within.into_iter().find(|it| is_bare(it)) {
         None => Ok(()),
@@ -95,7 +96,7 @@ pub fn check_place(disk: &dyn Disk, workspace: &Workspace) -> Result<(), Error> 
     }
 }
 
-/// The directories from the start up to the end of the search.
+/// The directories that are searched, from the start of the search upwards.
 fn ancestors(disk: &dyn Disk, request: &WorkspaceRequest) -> Vec<PathBuf> {
     let mut above = Vec::new();
     for directory in request.start.ancestors() {
@@ -123,8 +124,8 @@ fn config(disk: &dyn Disk, above: &[PathBuf], repository: Option<&Path>) -> Resu
         if disk.lstat(&path).is_err() {
             continue;
         }
-        // A problem shows a line of the file. A link that came with the repository must not make it show lines of a file
-        // outside the repository.
+        // The report of a problem quotes a line of the file. A link that came with the repository must not make the report
+        // quote a file outside of the repository.
         let reach = Reach::of(disk, repository.unwrap_or(directory), None);
         let bytes = match reach.read(&path, Origin::Elsewhere, FILE_LIMIT) {
             Ok(bytes) => bytes,
@@ -158,8 +159,8 @@ fn refused(message: String, hint: &str) -> Error {
     Error::Failed { code: "configuration", message, hint: hint.to_owned() }
 }
 
-/// `plans_dir` must be inside the file's own directory, because the file may come from anywhere. Symbolic links in this
-/// path must not lead out of that directory either.
+/// Resolves `plans_dir`. It must be inside the directory of `planwatch.toml`, because that file may come from an untrusted
+/// source. Symbolic links in `plans_dir` must not lead out of that directory either.
 fn configured(disk: &dyn Disk, config: &Config, directory: Option<&Path>) -> Result<Option<PathBuf>, Error> {
     let (Some(name), Some(directory)) = (&config.plans_dir, directory) else { return Ok(None) };
     let is_inside =

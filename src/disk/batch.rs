@@ -42,7 +42,7 @@ struct Stopped {
     error: DiskError,
 }
 
-/// Whether operations may already have been done.
+/// Whether a batch runs for the first time, or again after a crash. In the second case, operations may already be done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Pass {
     First,
@@ -52,15 +52,15 @@ enum Pass {
 impl Locked<'_> {
     /// Carries out all operations or none.
     ///
-    /// They run in order and form one unit for `undo`. If a file no longer holds what its operation expects,
-    /// everything is restored and the error is `file-changed`, `plan-exists` or `not-found`. After a crash the next
-    /// holder of the lock finishes or undoes the batch.
+    /// They run in order and form one unit for `undo`. If a file is not as its operation expects, everything is
+    /// restored and the error is `file-changed`, `plan-exists` or `not-found`. After a crash the next holder of the
+    /// lock finishes or undoes the batch.
     pub fn batch(&mut self, verb: &str, at: &str, ops: Vec<FileOp>) -> Result<(), DiskError> {
         self.batch_emptying(verb, at, ops, Vec::new())
     }
 
-    /// Like [`Self::batch`]; at the end those directories of `emptied` that are empty are removed, in this order. The
-    /// caller lists the deepest first.
+    /// Like [`Self::batch`]. At the end, removes the directories of `emptied` that are empty, in the given order. The
+    /// caller must list the deepest directories first.
     pub fn batch_emptying(
         &mut self,
         verb: &str,
@@ -71,7 +71,8 @@ impl Locked<'_> {
         self.run((verb, at), ops, emptied, None)
     }
 
-    /// Carries out a batch and records it for undo; `undoes` is the unit that it undoes.
+    /// Carries out a batch and records it for undo. If the batch is itself an undo, `undoes` is the unit of the undo
+    /// log that it undoes.
     pub(super) fn run(
         &mut self,
         (verb, at): (&str, &str),
@@ -94,11 +95,11 @@ impl Locked<'_> {
         self.write_journal(&journal)?;
         match self.forward(&journal, Pass::First) {
             Ok(records) => {
-                // Recorded before the journal is removed: after a crash in between, the next holder of the lock finds
-                // the journal, records what is not in the log yet, and removes the journal.
+                // The undo log is written before the journal is removed. After a crash between the two, the next
+                // holder of the lock finds the journal, adds the missing records to the log, and removes the journal.
                 self.note(&journal, records, Pass::First);
-                // If the journal cannot be removed, the next holder of the lock finds everything done. It also writes
-                // the key's record, which may not have been written here.
+                // If one of these calls fails, the error is ignored and the journal remains. The next holder of the
+                // lock finds all operations done, writes the key's record and removes the journal.
                 self.record_key(journal.due.as_ref()).and_then(|()| self.remove_journal()).ok();
                 Ok(())
             }
@@ -115,7 +116,7 @@ impl Locked<'_> {
             None => made.chain(records).map(|it| it.of_batch(journal)).collect(),
         };
         if journal.unit.is_some() {
-            // The unit may have other parts.
+            // Other batches may have records of the same unit, so records are compared instead of counted.
             self.log(&records.into_iter().filter(|it| !known.contains(it)).collect::<Vec<_>>());
         } else {
             let n_known = known.iter().filter(|it| it.is_of_unit_of(&records)).count();
@@ -217,8 +218,8 @@ impl Locked<'_> {
         removed.map_err(|error| DiskError::writing(&path, error))
     }
 
-    /// The operations with all symbolic links in their paths resolved, and the original path of each changed file whose
-    /// path contained some.
+    /// Resolves all symbolic links in the paths of the operations. Also returns the requested path of each
+    /// [`FileOp::Change`] whose path contained a symbolic link.
     fn real_ops(&self, ops: Vec<FileOp>) -> Result<(Vec<FileOp>, Vec<Link>), DiskError> {
         let (mut real, mut links) = (Vec::new(), Vec::new());
         for (n, op) in ops.into_iter().enumerate() {
@@ -242,7 +243,7 @@ impl Locked<'_> {
         let file = |path: PathBuf| {
             checked(&path)?;
             match self.plans.resolve(&path) {
-                // An earlier operation may create it.
+                // An earlier operation of the batch may create the file.
                 Err(DiskError::NotFound { .. }) => self.real_place(&path),
                 other => other,
             }
@@ -256,7 +257,7 @@ impl Locked<'_> {
         })
     }
 
-    /// Checks whether the batch can work at all, so that most failures change nothing.
+    /// Checks the batch before it begins, so that most errors are found before anything is changed.
     fn precheck(&self, ops: &[FileOp], links: &[Link]) -> Result<(), DiskError> {
         let mut freed: Vec<&Path> = Vec::new();
         let mut made: Vec<&Path> = Vec::new();
@@ -337,11 +338,11 @@ impl Locked<'_> {
 
     /// Refuses a change that a killed process made through a symbolic link, if another program has replaced the link.
     ///
-    /// A change that is in the undo log was complete, so the link was replaced after it, and the change is not refused.
+    /// If the change is in the undo log, it was complete before the link was replaced. Such a change is not refused.
     fn check_link(&self, journal: &Journal, n: usize, version: &Version) -> Result<(), DiskError> {
         let (Some(asked), Some(real)) = (journal.asked(n), journal.ops[n].names().0) else { return Ok(()) };
         let path = self.plans.root.join(asked);
-        // A later operation may have renamed the link.
+        // If the link is missing, a later operation may have renamed it.
         let is_replaced = self.plans.disk.lstat(&path).is_ok() && !self.still_leads_to(asked, real);
         let record = || match journal.undoes {
             Some(unit) => Record::undone(unit, &journal.by),
@@ -386,10 +387,11 @@ impl Locked<'_> {
             FileOp::Change { path, before, .. } if self.holds(&self.plans.root.join(path), before) => {
                 Progress::Open
             }
-            // After an exchange the version's name holds the old file, even if the plan file has changed since. Where
-            // names cannot be exchanged, a second name of the old file without a draft shows that the file was replaced.
+            // After an exchange, the path of the version leads to the old file, even if the plan file has changed since.
+            // Where names cannot be exchanged, the old file gets a second name. If that name exists and the draft does
+            // not, the file was replaced.
             FileOp::Change { path, before, after } => match read_own(disk, &version.path, u64::MAX) {
-                // The exchange displaced another program's version, which was put back.
+                // The exchange displaced another program's version, and that version was put back into the file.
                 Ok(Some(found))
                     if found != *before
                         && !is_part_of(&found, after)
@@ -414,10 +416,10 @@ impl Locked<'_> {
         }
     }
 
-    /// Like [`Self::progress`], when it is not known how many operations were begun.
+    /// Like [`Self::progress`], for use after a crash, when it is not known how many operations were begun.
     ///
-    /// If no later operation has begun, and the name to create has a file with another text, that file is another
-    /// program's.
+    /// A [`FileOp::Create`] is [`Progress::Impossible`] if its file exists with another text and no later operation has
+    /// begun: another program created the file.
     pub(super) fn progress_after_crash(&self, journal: &Journal, n: usize, version: &Version) -> Progress {
         let is_others = |op: &FileOp| match op {
             FileOp::Create { path, bytes } => !self.holds(&self.plans.root.join(path), bytes),
@@ -511,7 +513,8 @@ impl Locked<'_> {
                 }
                 self.rename_into(&path, &version.path)?;
                 if !self.holds(&version.path, before) {
-                    // Another program saved in between. If the name is in use again by now, there was a second save.
+                    // Another program saved between the check and the rename. If the name is in use again by now, there
+                    // was a second save.
                     if self.rename_into(&version.path, &path).is_err() {
                         let disk = &*self.plans.disk;
                         self.kept.push(keep(disk, root, &version.path, KeptWhy::Overtaken));
@@ -549,7 +552,7 @@ impl Locked<'_> {
                 let mut known = Known::default();
                 known.has_read(&base.bytes);
                 if self.is_cut_short(&theirs, known) {
-                    // The inode itself goes back: its editor has it open and continues to write into it.
+                    // The displaced inode itself is put back, because its editor has it open and is still writing.
                     let mut kept = Vec::new();
                     let back = self.exchange_back(&raced, &mut kept);
                     self.kept.append(&mut kept);
@@ -582,7 +585,7 @@ impl Locked<'_> {
             names.filter_map(|name| self.plans.root.join(name).parent().map(Path::to_path_buf)).collect();
         for dir in dirs {
             match self.plans.disk.sync_dir(&dir) {
-                // The directory was renamed; its new parent is among the others.
+                // The directory was renamed. Its new parent is also in `dirs`.
                 Err(_) if self.plans.disk.lstat(&dir).is_err_and(|error| is(&error, Errno::NOENT)) => {}
                 other => other.map_err(|error| DiskError::writing(&dir, error))?,
             }
@@ -591,7 +594,7 @@ impl Locked<'_> {
     }
 }
 
-/// Whether these bytes are a draft of `whole`, which a power cut may have truncated or partly filled with zeros.
+/// Whether `draft` may be a draft of `whole` that a power cut truncated or partly replaced with zeros.
 fn is_part_of(draft: &[u8], whole: &[u8]) -> bool {
     draft.len() <= whole.len() && draft.iter().zip(whole).all(|(have, want)| have == want || *have == 0)
 }

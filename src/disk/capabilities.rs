@@ -8,13 +8,14 @@ use super::plans_dir::{PlansDir, lacks_lock};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileSystem {
-    /// Its usual name, else its number in hexadecimal; `unknown` if the system does not report it.
+    /// The usual name of the type, such as `ext4`, or its number in hexadecimal if no name is known here. `unknown` if
+    /// the system does not report the type.
     pub name: String,
-    /// Writes from other machines may cause no events here.
+    /// Whether other machines can write to it. Their changes may cause no file system events on this machine.
     pub is_remote: bool,
 }
 
-/// The result of a trial; `None` if nothing could be tried.
+/// The results of tests. A field is `None` if its test was not possible.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Abilities {
     /// Two names can be exchanged atomically, so that no save is lost between a check and a rename.
@@ -25,7 +26,7 @@ pub struct Abilities {
     pub ignores_case: Option<bool>,
 }
 
-/// Magic numbers of `statfs(2)`, and whether other machines can write there.
+/// For each type its magic number of `statfs(2)`, its name, and whether other machines can write to it.
 #[cfg(target_os = "linux")]
 const NAMES: [(u32, &str, bool); 19] = [
     (0xEF53, "ext4", false),
@@ -49,7 +50,7 @@ const NAMES: [(u32, &str, bool); 19] = [
     (0x5346_414F, "afs", true),
 ];
 
-/// The limit of watched directories per user; `None` if there is none.
+/// The maximum number of inotify watches per user; `None` if it cannot be read, for example on macOS.
 #[expect(
     clippy::disallowed_methods,
     reason = "a file of the kernel's, which is read in one piece or not at all"
@@ -106,12 +107,12 @@ impl PlansDir {
     pub fn is_being_written(&self) -> Option<bool> {
         let is_held = |path: &Path| self.disk.lock(path, std::time::Duration::ZERO).map(|it| it.is_none());
         let shared = self.root.join(RUNTIME).join(super::runtime::LOCK);
-        // A lock file that is out of reach belongs to another user; then the lock on the directory decides.
+        // If the lock file cannot be opened, it belongs to another user. In that case the lock on the directory decides.
         let found = self.disk.lstat(&shared).ok().and_then(|_| is_held(&shared).ok());
         match is_held(&self.root) {
             _ if found == Some(true) => found,
             Ok(is_held) => Some(is_held),
-            // `.planwatch/lock` alone has to suffice.
+            // This file system has no locks on directories, so only `.planwatch/lock` is checked.
             Err(error) if lacks_lock(&error) => found,
             Err(_) => None,
         }

@@ -2,9 +2,9 @@
 //!
 //! The new version is written to `displaced/` and exchanged atomically with the file. The displaced version is then
 //! compared with the text that the edit started from. If another program saved after the file was read, its text is the
-//! new base, and the edit runs again on it. The comparison reads the displaced version, so no save is replaced unseen.
-//! Where names cannot be exchanged, `fallback` changes the file, with the limits that it states. This module does not
-//! interpret edits.
+//! new base, and the edit runs again on it. No save can be lost unnoticed, because the displaced version itself is
+//! compared. Where names cannot be exchanged, `fallback` changes the file; its comments say when a save can be lost.
+//! This module does not interpret edits.
 
 use std::path::{Path, PathBuf};
 
@@ -20,37 +20,37 @@ use super::plans_dir::Snapshot;
 use super::undo::Record;
 use super::write_lock::{Done, Draft, Locked, Version, WAIT, WAITS, Written};
 
-/// Makes the new text of a file from its current one.
+/// Makes the new text of a file from its current text.
 ///
-/// The second argument has the results of earlier runs that were in the file before the current text was saved. An
-/// editor may have read them, so the text may contain them.
+/// The second argument contains the results of earlier runs that were in the file before the current text was saved. An
+/// editor may have read such a result, so the current text may already contain the change.
 pub type Edit<'a, E> = dyn FnMut(&[u8], &[Vec<u8>]) -> Result<Vec<u8>, E> + 'a;
 
-/// How many times an edit is tried after the first [`LOOKS`] tries, before the other program's save wins; also how many
-/// times a withdrawal is tried.
+/// An edit is tried at most [`LOOKS`] + `TRIES` times. After that, the other program's save stays in the file. A
+/// withdrawal is tried at most `TRIES` times.
 const TRIES: usize = 3;
 
-/// How many saves are examined while planwatch's version is withdrawn from a file.
+/// The maximum number of later saves on which an edit runs again after planwatch's version was withdrawn from a file.
 const WITHDRAWALS: usize = 8;
 
-/// How many of the first attempts also check for a save before the exchange.
+/// The number of attempts that use [`SaveCheck::First`]; later attempts use [`SaveCheck::After`].
 const LOOKS: usize = 2;
 
 /// When `put` checks for a save of another program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SaveCheck {
-    /// Also before the exchange. Writing the draft takes a while, and a save in that time is better found before the
-    /// file shows a version without it. It is only an optimization.
+    /// Before and after the exchange. The check before the exchange is only an optimization. It finds a save that was
+    /// made while the draft was written, before the file shows a version without that save.
     First,
     After,
 }
 
 #[derive(Debug)]
 pub(super) enum Put {
-    /// The draft is in place and on disk, and replaced the expected text: the one that it was made from or, after a
+    /// The draft is in the file and durable. It replaced the expected text: the text that it was made from or, after a
     /// race, our earlier version.
     Clean(Draft),
-    /// The draft is in place, but replaced another text: an editor's save.
+    /// The draft is in the file, but it replaced another text: an editor's save.
     Raced(Raced, Box<Snapshot>),
     /// The file had changed, and no other program has seen our version.
     Stale,
@@ -72,11 +72,12 @@ pub(super) struct Raced {
 impl Locked<'_> {
     /// Runs `edit` on the file's current text and replaces the file with the result.
     ///
-    /// If another program saves in between, `edit` runs again on its text. That text may already contain the result of
-    /// an earlier run if that result was in the file. `edit` must recognize this and return the text unchanged. If the
-    /// result equals the text, nothing is written. After at most five attempts the other text stays and the error is
-    /// [`DiskError::FileChanged`]. After any error except [`DiskError::Uncertain`] the file is as its editors saved it.
-    /// A file that looks truncated by a save in progress is [`DiskError::HalfSaved`], and `edit` does not run on it.
+    /// If another program saves in between, `edit` runs again on its text. That text may already contain the change,
+    /// if the result of an earlier run was in the file for a moment. `edit` must recognize this and return the text
+    /// unchanged. If the result equals the text, nothing is written. After five attempts, the other program's text
+    /// stays and the error is [`DiskError::FileChanged`]. If the file looks truncated by a save in progress, `edit` does
+    /// not run on it and the error is [`DiskError::HalfSaved`]. After any error except [`DiskError::Uncertain`], the
+    /// file is as its editors saved it.
     pub fn change<E>(&mut self, relative: &Path, edit: &mut Edit<'_, E>) -> Result<Written, ChangeError<E>> {
         if self.is_keyed() {
             return self.change_keyed(relative, edit);
@@ -113,7 +114,7 @@ impl Locked<'_> {
                     let is_half_saved =
                         matches!(settled, Err(ChangeError::Disk(DiskError::HalfSaved { .. })));
                     let later = match raced.take() {
-                        // The inode itself is restored: its editor has it open and continues to write.
+                        // The displaced inode itself is put back, because its editor has it open and is still writing.
                         Some(raced) if is_half_saved => {
                             self.exchange_back(&raced, new_kept)?;
                             None
@@ -152,7 +153,8 @@ impl Locked<'_> {
                     base = self.read_for_change(relative)?;
                 }
                 Ok(Put::Raced(next, theirs)) => {
-                    // The displaced save was made after our previous version, if any, and before `new` was in the file.
+                    // The displaced save was made before `new` was in the file. It may contain our previous version, if
+                    // any, but not `new`.
                     known.has_put(&new);
                     let earlier = raced.replace(next);
                     shown.extend(earlier.as_ref().map(|it| it.ours.clone()));
@@ -182,13 +184,13 @@ impl Locked<'_> {
         }
     }
 
-    /// Whether a path still names the file that was read. An editor that saves by renaming replaces a symbolic link,
-    /// so the path no longer leads to the file behind the link.
+    /// Whether a path still leads to the file that was read. If the path is a symbolic link, an editor that saves by
+    /// renaming replaces the link instead of the file.
     pub(super) fn still_leads_to(&self, relative: &Path, real: &Path) -> bool {
         relative == real || self.plans.resolve(relative).is_ok_and(|now| now == real)
     }
 
-    /// The text that the file should hold; `None` if it already does.
+    /// Runs the edit and returns the new text; `None` if the edit changes nothing.
     pub(super) fn wanted<E>(
         &self,
         base: &Snapshot,
@@ -221,8 +223,8 @@ impl Locked<'_> {
         Written { path: base.real, done: Done::Replaced, bytes: new, stat, kept: Vec::new() }
     }
 
-    /// `was_seen` is planwatch's version if the file held it for a moment. An editor may have saved over it with the
-    /// change included, so undo must know of the change.
+    /// `was_seen` is planwatch's version, if it was in the file for a moment. An editor may have read it and saved a
+    /// text that includes the change, so the change is recorded for undo.
     pub(super) fn unchanged(&self, base: Snapshot, was_seen: Option<Vec<u8>>) -> Written {
         if let Some(ours) = was_seen {
             let path = NamedPath::Whole(base.real.clone());
@@ -234,7 +236,7 @@ impl Locked<'_> {
         Written { path: base.real, done: Done::Nothing, bytes: base.bytes, stat: base.stat, kept: Vec::new() }
     }
 
-    /// Puts a new version in place of the file, and examines the displaced version.
+    /// Replaces the file with a new version, and examines the displaced version.
     ///
     /// `id` is in the name of the displaced version.
     pub(super) fn put(
@@ -314,8 +316,8 @@ impl Locked<'_> {
             return DiskError::Uncertain { path: path.to_path_buf(), kept: kept.kept, source };
         }
         self.sync_parent(path).ok();
-        // If another program saved over our version meanwhile, that save was displaced, and is kept. Our own version is
-        // no longer needed.
+        // If another program saved over our version meanwhile, the second exchange displaced that save, so it is
+        // preserved. Otherwise it displaced our own version, which is no longer needed.
         if self.read_displaced(&draft.version.path).is_ok_and(|(bytes, _)| bytes == new) {
             self.release(&draft.version, Content::of(new));
         } else {
@@ -324,12 +326,14 @@ impl Locked<'_> {
         error
     }
 
-    /// Restores an editor's latest save in place of our version.
+    /// Replaces our version in the file with the editor's save that our version displaced.
     ///
-    /// A copy of the save goes into the file; its inode stays in `displaced/`. If the inode itself went back, an editor
-    /// that read our version in between could still save, and would replace the only copy. Returns the file's content
-    /// if it is neither that save nor our version: a later save, possibly made from our version. With `waits`, such a
-    /// save is awaited.
+    /// A copy of the save is put into the file, and the inode of the save stays in `displaced/`. The reason: an editor
+    /// may have read our version and may still save over the file. If the inode itself were in the file, such a save
+    /// would destroy the only copy of the first one.
+    ///
+    /// If there is a later save, possibly made from our version, returns the file's content. If `waits` is true, waits
+    /// a short time for such a save.
     pub(super) fn withdraw(
         &self,
         mut raced: Raced,
@@ -363,8 +367,8 @@ impl Locked<'_> {
         Ok(self.read_for_change(&real).ok())
     }
 
-    /// Waits for a save over the version with this stat, about as long as an editor that has already read the file
-    /// needs to save it.
+    /// Waits for a save over the version with the stat `placed`. The time, [`WAITS`] times [`WAIT`], is about what an
+    /// editor that has already read the file needs to save it.
     fn next_save(&self, real: &Path, placed: &Stat) -> Option<Snapshot> {
         let path = self.plans.root.join(real);
         for _ in 0..WAITS {
@@ -384,7 +388,8 @@ impl Locked<'_> {
             let kept = keep(disk, &self.plans.root, &raced.theirs.path, KeptWhy::Overtaken).kept;
             return Err(DiskError::Uncertain { path, kept, source });
         }
-        // If the sync fails, a power cut may bring our version back, and theirs is reported.
+        // An error is ignored. After a power cut, our version may then be in the file again. In that case the other
+        // program's version is in `displaced/`, and it is reported.
         self.sync_parent(&path).ok();
         if self.read_displaced(&raced.theirs.path).is_ok_and(|(out, _)| out == raced.ours) {
             self.release(&raced.theirs, Content::of(&raced.ours));
@@ -394,28 +399,28 @@ impl Locked<'_> {
         Ok(())
     }
 
-    /// Keeps a save that another save has overtaken.
+    /// Preserves a displaced save, because a later save replaced it.
     fn overtake(&self, raced: Option<Raced>, new_kept: &mut Vec<Kept>) {
         if let Some(raced) = raced {
             new_kept.push(keep(&*self.plans.disk, &self.plans.root, &raced.theirs.path, KeptWhy::Overtaken));
         }
     }
 
-    /// Marks a version, by its name, as planwatch's own text, which is not reported.
+    /// Renames a version so that it is marked as planwatch's own text and is not reported.
     fn release(&self, version: &Version, content: Content) {
         let name = VersionName { origin: Origin::Own, base: content, new: content, ..version.name.clone() };
         self.rename_version(version, name);
     }
 
-    /// Records in a save's name which text planwatch made from the save, so that the save is reported if a third text
-    /// replaces planwatch's.
+    /// Records in the name of a displaced save which text planwatch made from it. If another text later replaces
+    /// planwatch's text, the save is reported.
     fn record_derived_text(&self, save: &Version, base: Content, new: Content) -> Version {
         self.rename_version(save, VersionName { origin: Origin::Race, base, new, ..save.name.clone() })
     }
 
     fn rename_version(&self, version: &Version, name: VersionName) -> Version {
         let path = dir(self.plans).join(name.encode());
-        // If it fails, the text is reported unnecessarily, but not lost.
+        // If the rename fails, the text is reported unnecessarily, but not lost.
         rename_new(&*self.plans.disk, &version.path, &path).ok();
         Version { path, name }
     }

@@ -1,8 +1,8 @@
-//! Hashes the files of a repository that a command names, with their paths.
+//! Hashes the paths and contents of the files that a command names in a repository.
 //!
-//! Symbolic links are followed within the repository; a link that leads out counts by its target path. Within a
-//! directory, Git's and planwatch's own directories are left out, and so are the texts of plans, which change with
-//! every report. A file that is named directly counts wherever it is in the repository.
+//! Symbolic links are followed within the repository. For a link that leads out of it, only the target path is hashed.
+//! When a directory is hashed, git's and planwatch's own directories are left out. So are the files of plans and steps,
+//! because they change with every report. A file that the command names directly is always hashed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
@@ -14,12 +14,12 @@ use super::file_system::{Disk, FileKind, Open};
 use super::names::is_closed_name;
 use super::plans_dir::PlansDir;
 
-/// Limits per command: hashing happens at every check of trust.
+/// Limits per command, because hashing happens at every check of trust.
 const MAX_FILES: usize = 10_000;
 const MAX_BYTES: u64 = 64 << 20;
 const MAX_DEPTH: usize = 64;
 
-/// The limit of directories that the words of a command may be relative to.
+/// The maximum number of directories to which the words of a command may be relative.
 const MAX_BASES: usize = 64;
 
 #[derive(Debug)]
@@ -40,9 +40,9 @@ pub struct Covered<'a> {
 pub struct Coverage {
     /// The same in every copy of the repository.
     pub hash: [u8; 32],
-    /// What was named, relative to the repository's root; directories end with `/`.
+    /// The paths that were named, relative to the repository's root; directories end with `/`.
     pub named: Vec<String>,
-    /// Why not everything could be hashed.
+    /// The reason, if something could not be hashed.
     pub fault: Option<String>,
 }
 
@@ -63,8 +63,9 @@ impl PlansDir {
 }
 
 impl Covered<'_> {
-    /// The directories that words may be relative to: `first`, the root, and each directory that a word names from one
-    /// of these. Directories above the repository are included, because a command may change to one and back.
+    /// Returns the directories to which words may be relative: `first`, the repository's root, and each directory that
+    /// a word names relative to one of these. Directories above the repository are included, because a command may
+    /// change to such a directory and back.
     pub fn bases<'w>(
         &mut self,
         first: impl IntoIterator<Item = PathBuf>,
@@ -90,11 +91,11 @@ impl Covered<'_> {
         bases
     }
 
-    /// Covers what a word names from one of the directories, if it names something in the repository.
+    /// Adds the files that a word names relative to one of `bases`, if they are in the repository.
     ///
     /// A command may make a directory, change to it, and name a file outside it:
-    /// `mkdir -p build && cd build && ../c.sh`. So a word with `..` is also covered with each `..` resolved lexically,
-    /// from these directories and from each directory above one of them.
+    /// `mkdir -p build && cd build && ../c.sh`. The directory does not exist yet. Therefore each `..` of a word is also
+    /// resolved lexically, and the result is added relative to `bases` and to each directory above them.
     pub fn add(&mut self, bases: &[PathBuf], word: &str, with_directories: bool) {
         if word.as_bytes().contains(&0) {
             return;
@@ -110,7 +111,7 @@ impl Covered<'_> {
 
     fn add_path(&mut self, path: &Path, with_directories: bool) {
         self.links(path);
-        // A file may appear here later; the hash changes then.
+        // Nothing exists at this path. If a file is created here later, the hash changes.
         let Ok(real) = self.disk.canonical(path) else { return };
         if !real.starts_with(&self.root) {
             return;
@@ -160,7 +161,7 @@ impl Covered<'_> {
         real.strip_prefix(&self.root).unwrap_or(real).to_path_buf()
     }
 
-    /// Covers the symbolic links of the repository in a path: the target path of each counts, even if it is outside.
+    /// Adds the target path of each symbolic link in `path` that is in the repository, even if the target is outside.
     fn links(&mut self, path: &Path) {
         for at in path.ancestors() {
             let (Some(parent), Some(name)) = (at.parent(), at.file_name()) else { continue };
@@ -174,7 +175,7 @@ impl Covered<'_> {
         }
     }
 
-    /// Covers everything below a directory, whose path contains no symbolic link.
+    /// Adds everything below a directory. Its path must not contain symbolic links.
     fn directory(&mut self, real: &Path, depth: usize) {
         if self.fault.is_some() || !self.directories.insert(real.to_path_buf()) {
             return;
@@ -195,7 +196,9 @@ impl Covered<'_> {
             }
             match self.kind(&path) {
                 Some(FileKind::Dir) => {
-                    // A command may look for an empty directory. A new plan must not change the hash.
+                    // The path of a directory is hashed even if the directory is empty, because a command may check
+                    // whether it exists. The paths of plan directories are not, because a new plan must not change the
+                    // hash.
                     if !is_plans {
                         self.note(&path, content(b"directory", b""));
                     }
@@ -208,7 +211,7 @@ impl Covered<'_> {
         }
     }
 
-    /// A link in a directory: its target path counts, and within the repository also the target's content.
+    /// Adds a link in a directory: its target path and, if the target is in the repository, the target's content.
     fn link(&mut self, path: &Path, depth: usize) {
         let target = self.disk.read_link(path).unwrap_or_default();
         self.note(path, content(b"link", target.as_os_str().as_bytes()));
@@ -238,7 +241,7 @@ impl Covered<'_> {
         }
     }
 
-    /// Reads a file within the size limit; `None` beyond it.
+    /// Reads a file; `None` if [`MAX_BYTES`] would be exceeded.
     fn read(&mut self, real: &Path) -> io::Result<Option<Vec<u8>>> {
         let file = self.disk.open(real, Open::Read)?;
         let room = MAX_BYTES - self.n_bytes;
@@ -279,7 +282,7 @@ fn content(kind: &[u8], bytes: &[u8]) -> [u8; 32] {
     *hasher.finalize().as_bytes()
 }
 
-/// The texts that planwatch itself changes with each report.
+/// Whether a name is that of a plan's or step's file, which planwatch itself changes with each report.
 fn is_plan_text(name: &OsStr) -> bool {
     let name = name.as_bytes();
     name == b"plan.md" || name.starts_with(b"step-") && name.ends_with(b".md")

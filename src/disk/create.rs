@@ -57,14 +57,15 @@ impl Locked<'_> {
         }
     }
 
-    /// Removes a file whose name may not be durable; an editor may have it open already.
+    /// Removes a new file whose name may not be durable.
     fn uncreate(
         &self,
         path: &Path,
         draft: &Draft,
         (made, source): (&[PathBuf], std::io::Error),
     ) -> DiskError {
-        // Programs may have opened it, so it goes to `displaced/` like a replaced text, where later writes are found.
+        // Other programs may already have the file open. It is moved to `displaced/` like a replaced text, so that later
+        // writes into it are found.
         let name = VersionName { base: draft.version.name.new, ..draft.version.name.clone() };
         let version = displaced::dir(self.plans).join(name.encode());
         match rename_new(&*self.plans.disk, path, &version) {
@@ -83,9 +84,9 @@ impl Locked<'_> {
         }
     }
 
-    /// Creates a directory with its files, so that it appears whole.
+    /// Creates a directory with its files. It becomes visible only when it is complete.
     ///
-    /// The names are plain file names; for an existing directory the error is [`DiskError::Exists`].
+    /// The names must be plain file names. If the directory exists, the error is [`DiskError::Exists`].
     pub fn create_dir_with(&mut self, relative: &Path, files: &[(String, Vec<u8>)]) -> Result<(), DiskError> {
         checked(relative)?;
         let real = self.real_place(relative)?;
@@ -138,7 +139,7 @@ impl Locked<'_> {
         disk.sync_dir(building)
     }
 
-    /// Removes the directory in which a new one is built, with its files; does nothing if it is missing.
+    /// Removes the directory `building` and its files. Does nothing if it is missing.
     fn clear(&self, building: &Path) -> std::io::Result<()> {
         let disk = &*self.plans.disk;
         let names = match disk.names(building) {
@@ -151,11 +152,11 @@ impl Locked<'_> {
         disk.remove_dir(building)
     }
 
-    /// Creates missing directories durably and returns them, parents first; all or none.
+    /// Creates `dir` and its missing parents durably, all or none. Returns the created directories, parents first.
     ///
-    /// If `from` is given, they get the permissions of that file's directory, with its owner and attributes as far as
-    /// permitted, so that the steps of a private plan stay private. The archive itself gets the usual permissions,
-    /// because it belongs to all plans.
+    /// If `from` is given, the new directories get the permissions of the directory that contains `from`. They also get
+    /// its owner and attributes, as far as permitted. This way the steps of a private plan stay private. The archive
+    /// itself gets the usual permissions, because it belongs to all plans.
     pub(super) fn make_parents(&self, dir: &Path, from: Option<&Path>) -> Result<Vec<PathBuf>, DiskError> {
         let failed = |error| DiskError::writing(dir, error);
         let (mut missing, mut made) = (Vec::new(), Vec::new());
@@ -183,12 +184,13 @@ impl Locked<'_> {
         Ok(made)
     }
 
-    /// Creates a directory that is never open to more users than `other` is.
+    /// Creates a directory with the permissions of `other` and, as far as permitted, its owner and attributes. It is
+    /// never accessible to more users than `other`.
     fn make_alike(&self, dir: &Path, other: &Path) -> std::io::Result<()> {
         let disk = &*self.plans.disk;
         let like = disk.lstat(other)?;
         make_dirs(disk, dir, like.mode & 0o777)?;
-        // Copying the owner and attributes may need privileges that are missing; a failure is ignored.
+        // An error is ignored, because copying the owner and attributes may need privileges.
         disk.open(dir, Open::Read).and_then(|it| it.copy_attributes_from(&like, other)).ok();
         Ok(())
     }

@@ -1,7 +1,7 @@
 //! The daemon's files in `.planwatch` (lock, cookies, log, token), and the directories that it watches.
 //!
 //! A cookie is an empty file. Once its event arrives, the events of all earlier changes have arrived.
-//! [`PlansDir::directories`] lists directories without a `stat` of their files.
+//! [`PlansDir::directories`] lists a directory without calling `stat` for each entry.
 
 use std::ffi::OsString;
 use std::fs::{File, OpenOptions};
@@ -27,10 +27,10 @@ const LOCK: &str = "daemon.lock";
 const LOG: &str = "daemon.log";
 const TOKEN: &str = "token";
 
-/// A larger log is truncated at the next start.
+/// In bytes. A larger log is truncated at the next start.
 const LOG_LIMIT: u64 = 1 << 20;
 
-/// The lock of the one daemon of a plans directory, released on drop or when the process dies.
+/// The lock that ensures that a plans directory has only one daemon. It is released on drop, or when the process dies.
 #[derive(Debug)]
 pub struct DaemonLock {
     handle: Box<dyn DiskFile>,
@@ -85,7 +85,7 @@ impl PlansDir {
         there.is_ok_and(|it| (it.dev, it.ino) == (mine.dev, mine.ino))
     }
 
-    /// Creates the cookie directory and empties it of a dead daemon's cookies.
+    /// Creates the cookie directory if it is missing, and removes the cookies of a dead daemon from it.
     pub fn clear_cookies(&self) -> Result<PathBuf, DiskError> {
         let dir = self.own(COOKIES);
         match self.disk.make_dir(&dir, 0o700) {
@@ -107,13 +107,14 @@ impl PlansDir {
         self.disk.lstat(&self.own(COOKIES)).is_ok_and(|it| it.kind == FileKind::Dir)
     }
 
-    /// Creates a cookie by renaming the last one; if that no longer exists, by creating a file.
+    /// Renames the cookie `last` to `name`. If `last` no longer exists, creates a file.
     ///
-    /// Renaming is used because on ext4 creating files gets slower where many were removed recently.
+    /// Cookies are renamed because, on ext4, creating files is slower in a directory from which many files were removed
+    /// recently.
     pub fn make_cookie(&self, last: &str, name: &str) -> Result<(), DiskError> {
         let dir = self.own(COOKIES);
         let path = dir.join(name);
-        // A symbolic link there would lead to other files.
+        // If the directory were a symbolic link, the call would change files elsewhere.
         if !self.has_cookie_directory() {
             return Err(DiskError::NotFound { path });
         }
@@ -124,7 +125,7 @@ impl PlansDir {
         made.map_err(|error| DiskError::writing(&path, error))
     }
 
-    /// Removes a dead daemon's socket, and nothing but a socket.
+    /// Removes the socket of a dead daemon. Does nothing if the path is a regular file, a directory or a symbolic link.
     pub fn remove_socket(&self, path: &Path) {
         if self.disk.lstat(path).is_ok_and(|it| it.kind == FileKind::Other) {
             self.disk.remove(path).ok();
@@ -152,7 +153,8 @@ impl PlansDir {
 
     /// Returns the text of the token file; `None` if it is missing or other users may have read or written it.
     pub fn token(&self) -> Result<Option<String>, DiskError> {
-        // State that may belong to others, for example from a repository, holds no token of this user.
+        // A state directory that may not be this user's, for example because it came with a repository, cannot contain
+        // a token of this user.
         let Some(home) = self.found_home().filter(|it| it.trust == Trust::Own) else { return Ok(None) };
         let path = home.dir.join(TOKEN);
         let is_private = |it: &Stat| it.kind == FileKind::File && it.mode & 0o077 == 0;
@@ -164,7 +166,7 @@ impl PlansDir {
         Ok(found.and_then(|it| String::from_utf8(it).ok()).map(|it| it.trim().to_owned()))
     }
 
-    /// Returns what distinguishes this directory from another one put in its place.
+    /// Returns the device and the inode. They differ if another directory has replaced this one.
     pub fn identity(&self) -> Option<(u64, u64)> {
         self.disk.lstat(&self.root).ok().map(|it| (it.dev, it.ino))
     }
@@ -223,7 +225,7 @@ impl PlansDir {
         count(WalkDir::new(&self.root).max_depth(2)) + count(archived)
     }
 
-    /// Returns the directory whose events cover a link's target; `None` outside the plans directory.
+    /// Returns the directory whose events cover a link's target; `None` if the target is outside the plans directory.
     pub fn directory_of_target(&self, link: &Path) -> Option<PathBuf> {
         let real = self.root.join(self.resolve(link).ok()?);
         let is_dir = self.disk.lstat(&real).ok()?.kind == FileKind::Dir;
@@ -252,7 +254,7 @@ mod tests {
         }
         std::fs::write(top.path().join("a/step-1.md"), "# Step\n").unwrap();
         std::os::unix::fs::symlink(top.path().join("a"), top.path().join("linked")).unwrap();
-        // The plans directory, `a`, `a/notes`, `b`, `_archive`, `_archive/c` and `_archive/c/notes`.
+        // Counted are the plans directory, `a`, `a/notes`, `b`, `_archive`, `_archive/c` and `_archive/c/notes`.
         let plans = PlansDir::open(Arc::new(RealDisk), top.path(), None).unwrap();
         assert_eq!(plans.n_directories(), 7);
     }

@@ -1,10 +1,12 @@
 //! Replaced versions of plan files, which a write leaves in `displaced/` of the state directory.
 //!
-//! An exchange leaves the old inode here under a [`VersionName`]. An editor that has it open may still write into it,
-//! so it stays until it has been unmodified for a minute (an hour without file leases, less if there are many
-//! versions), and no program has it open for writing. If its bytes match neither content hash in its name, or if it is
-//! a save that raced with the write and is no longer in the file, it is another program's text: it gets a `kept-` name,
-//! is reported, and is never removed by planwatch.
+//! An exchange leaves the old inode here under a [`VersionName`]. An editor that has it open may still write into it.
+//! So a version stays until no program has it open for writing and it has been unmodified for a minute. Without file
+//! leases, the time is an hour; it is shorter if there are many versions.
+//!
+//! A version is another program's text in two cases: its bytes match neither content hash in its name, or it is a save
+//! that raced with the write and is no longer in the file. Such a version is renamed to a name that begins with
+//! `kept-`. It is reported, and planwatch never removes it.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -25,7 +27,7 @@ use super::runtime;
 /// It distinguishes a truncated draft of a killed process from a late write of an editor.
 pub(super) const DRAFT: u32 = 0o1000;
 
-/// A text that was preserved because it is in no plan file.
+/// A text that is preserved because it is in no plan file, or a foreign `.planwatch` directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Kept {
     /// The plan file it belongs to, relative to the plans directory.
@@ -91,13 +93,13 @@ fn parse_kept(name: &OsStr) -> Option<(KeptWhy, PathBuf)> {
     Some((why, parse_path(path)?.shown()))
 }
 
-/// Renames a version so that it counts as a preserved text, and returns the report.
+/// Marks a version as a preserved text by renaming it, and returns the entry to report.
 ///
-/// If renaming fails, the version keeps its old name and the next sweep recognizes it by its content. The report is
-/// right either way.
+/// If the rename fails, the version keeps its old name and the next sweep recognizes it by its content. The entry is
+/// correct in both cases.
 pub(super) fn keep(disk: &dyn Disk, root: &Path, version: &Path, why: KeptWhy) -> Kept {
     let name = version.file_name().unwrap_or_default();
-    // A version retained for undo is in a directory beside this one.
+    // A version that is stored for undo is in another directory next to `displaced`.
     let dir = version.parent().and_then(Path::parent).unwrap_or(root).join(DISPLACED);
     let parsed = VersionName::parse(name);
     let path = parsed.as_ref().map_or_else(|| PathBuf::from(name), |it| it.path.shown());
@@ -116,10 +118,10 @@ pub(super) fn keep(disk: &dyn Disk, root: &Path, version: &Path, why: KeptWhy) -
     Kept { path, kept: dir.strip_prefix(root).unwrap_or(&dir).join(at), why }
 }
 
-/// Lists preserved texts without changing anything, including readable ones of other state homes and users.
+/// Lists preserved texts, including readable ones of other users and state homes. Changes nothing.
 ///
-/// Reads every version: a long write that began before the exchange is not visible in the time stamps if it ends after
-/// the exchange.
+/// Reads every version, because time stamps do not reveal a long write that began before the exchange and ended after
+/// it.
 pub(super) fn kept(plans: &PlansDir) -> Vec<Kept> {
     let (disk, root) = (&*plans.disk, &plans.root);
     let own = plans.state_dir();
@@ -151,19 +153,20 @@ pub(super) fn kept(plans: &PlansDir) -> Vec<Kept> {
     found
 }
 
-/// Whether a version should be examined before it has been quiet for long.
+/// Whether a version should be examined before it is old enough to be removed.
 ///
-/// A heuristic: an exchange sets the change time, and writing sets both times; after a second rename the times show
-/// nothing.
+/// This is a heuristic. An exchange sets only the change time, and a write sets both times. So a modification time that
+/// is not earlier than the change time means that the version was written after the exchange. A second rename hides
+/// such a write, because it sets the change time again.
 pub(super) fn in_doubt(version: &VersionName, stat: &Stat) -> bool {
     version.origin != Origin::Clean || stat.kind != FileKind::File || stat.mtime_ns >= stat.ctime_ns
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
-    /// What was in the plan file before planwatch replaced it.
+    /// The content of the plan file before planwatch replaced it.
     Replaced,
-    /// planwatch's own text, which was never put in place, or whose change was undone.
+    /// planwatch's own text: a text that was never put into the plan file, or whose change was undone.
     Own,
     /// Another program's text, possibly in no file.
     Theirs(KeptWhy),
@@ -171,7 +174,7 @@ pub(super) enum Verdict {
     Unknown,
 }
 
-/// Classifies a version by its name, its bytes and the mark of an unfinished draft; `all` are the versions beside it.
+/// Classifies a version by its name, its bytes and the mode bit [`DRAFT`]. `all` contains the names of all versions.
 pub(super) fn verdict(
     disk: &dyn Disk,
     root: &Path,
@@ -180,8 +183,8 @@ pub(super) fn verdict(
     stat: &Stat,
     all: &[VersionName],
 ) -> Verdict {
-    // The draft of a new file is renamed into place, never exchanged, so a version without earlier content is
-    // planwatch's own draft.
+    // The draft of a new file is renamed, not exchanged, so it displaces nothing. A version without earlier content is
+    // therefore planwatch's own draft.
     if version.base == Content::NOTHING || stat.mode & 0o7777 == DRAFT | 0o600 {
         return Verdict::Own;
     }

@@ -1,10 +1,11 @@
-//! Cleaning up displaced versions when the lock is taken.
+//! Removes old displaced versions when the lock is taken.
 //!
-//! Ages use the file system's own clock, read from the lock file after writing to it. A clock that was set, or another
-//! machine's clock, cannot make a version look old.
+//! Ages are measured with the file system's clock: the sweep writes to the lock file and reads its modification time.
+//! On a network file system, this machine's clock may differ from the clock that sets the time stamps.
 //!
-//! A version is removed only when no program has it open for writing: an editor may keep a file open for hours and
-//! write into the displaced inode. A lease detects this and keeps others out until the version is removed.
+//! A version is removed only if no program has it open for writing, because an editor may keep a file open for hours
+//! and write into the displaced inode. A lease detects such a program. Until the version is removed, the lease also
+//! delays programs that open it for writing.
 
 use std::path::Path;
 
@@ -16,14 +17,15 @@ use super::write_lock::Locked;
 
 const SECOND: i128 = 1_000_000_000;
 
-/// How long a version must be quiet before it is removed.
+/// How long a version must be unmodified before it is removed, in nanoseconds.
 const QUIET: i128 = 60 * SECOND;
 
-/// The same where no lease can show whether a program has it open for writing.
+/// Like [`QUIET`], if there are no file leases, so that it is unknown whether a program has the version open for
+/// writing.
 const LONG_QUIET: i128 = 3600 * SECOND;
 
-/// The same for versions beyond [`MOST_BYTES`] or [`MOST`]: a program that was about to open the file when the version
-/// was displaced has opened it by then.
+/// Like [`QUIET`], for versions beyond [`MOST_BYTES`] or [`MOST`]. It is long enough for a program that was about to
+/// open the file when the version was displaced.
 const SHORT_QUIET: i128 = SECOND;
 
 /// The newest versions within these limits, in bytes and in number, stay for the usual time; older ones are removed
@@ -35,9 +37,9 @@ const MOST: usize = 500;
 const BETWEEN: i128 = SECOND;
 
 impl Locked<'_> {
-    /// Preserves late writes and removes quiet versions.
+    /// Preserves late writes, and removes versions that have been unmodified long enough.
     ///
-    /// Never fails: what cannot be classified stays for the next time.
+    /// Never fails. A version that cannot be classified stays until the next sweep.
     pub(super) fn sweep(&mut self, lock: &Stat) {
         let disk = &*self.plans.disk;
         let since = disk.now_ns() - lock.mtime_ns;
@@ -55,8 +57,8 @@ impl Locked<'_> {
         let stats: Vec<_> = versions.iter().map(|it| disk.lstat(&dir.join(it.encode())).ok()).collect();
         let n_crowding = n_crowding(&stats);
         let mut needed = None;
-        // Files with a recent save that raced with a write. Their later versions are not removed early, because they
-        // show whether the file's present text was made from that save.
+        // Files with a recent save that raced with a write. The later versions of such a file are not removed early,
+        // because they show whether the file's present text was made from that save.
         let mut raced: Vec<&NamedPath> = Vec::new();
         for (n, (version, stat)) in versions.iter().zip(&stats).enumerate() {
             let (at, Some(stat)) = (dir.join(version.encode()), stat) else { continue };
@@ -86,7 +88,8 @@ impl Locked<'_> {
                     disk.remove(&at).ok();
                 }
                 Verdict::Replaced if is_quiet && version.origin == Origin::Race => {
-                    // Its text is still in use; from here on only a late write matters.
+                    // The file's present text was made from this save, so the save is not lost. From now on only a
+                    // late write has to be detected.
                     let clean = VersionName { origin: Origin::Clean, ..version.clone() };
                     rename_new(disk, &at, &dir.join(clean.encode())).ok();
                 }
@@ -105,7 +108,8 @@ impl Locked<'_> {
         Some((file, lease))
     }
 
-    /// Reads the file system's clock by writing to the lock file; it writes the process id as a hint for readers.
+    /// Reads the file system's clock by writing to the lock file. The text is this process's id, as a hint for readers
+    /// of the file.
     fn file_system_now(&self) -> Option<i128> {
         self.handle.write(format!("{:>10}\n", std::process::id()).as_bytes()).ok()?;
         Some(self.handle.stat().ok()?.mtime_ns)

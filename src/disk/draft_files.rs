@@ -1,4 +1,4 @@
-//! The stored state of drafts whose answers arrive one call at a time, in `.planwatch/drafts`.
+//! Stores the state of drafts in `.planwatch/drafts`, for drafts whose answers arrive in separate calls.
 //!
 //! Nothing is synced. If a file is lost, the draft's next pass starts again from the plan's text.
 
@@ -11,13 +11,14 @@ use super::file_system::Rename;
 use super::fs_ops::{Safe, is, read_own, remove_oldest, write_new};
 use super::plans_dir::PlansDir;
 
-/// The limit of files; the oldest are removed first.
+/// Before a file is stored, the oldest files beyond this number are removed.
 const KEPT: usize = 100;
 
 const LIMIT: u64 = 4 << 20;
 
 impl PlansDir {
-    /// Stores bytes under a name of letters and digits, replacing earlier ones.
+    /// Stores bytes under a name, and replaces earlier bytes of that name. A name consists of 1 to 32 ASCII letters and
+    /// digits.
     pub fn put_draft(&self, name: &str, bytes: &[u8]) -> Result<(), DiskError> {
         let is_made = self.made_runtime_dir().is_some();
         let path = self.draft_file(name)?;

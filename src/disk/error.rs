@@ -25,10 +25,10 @@ pub enum DiskError {
     /// The path leads out of the repository, or into git's or planwatch's own directories.
     #[error("`{}` is not a file of this repository", path.display())]
     OutsideRepository { path: PathBuf },
-    /// The file holds a token or a key of planwatch.
+    /// The file contains a token or a key of planwatch.
     #[error("`{}` contains a planwatch token or key, so it is not read", path.display())]
     Secret { path: PathBuf },
-    /// The path is absolute, empty, contains `..` or is planwatch's own.
+    /// The path is absolute or empty, contains `..`, or is one of planwatch's own paths.
     #[error("`{}` is not a path inside the plans directory", path.display())]
     BadPath { path: PathBuf },
     #[error("`{}` has {len} bytes, more than {limit}", path.display())]
@@ -42,13 +42,15 @@ pub enum DiskError {
     /// The name is taken; nothing was changed.
     #[error("`{}` already exists", path.display())]
     Exists { path: PathBuf },
-    /// Another program changed the file meanwhile; its text is in the file.
+    /// Another program changed the file meanwhile. That program's text is in the file.
     #[error("`{}` changed while it was being written", path.display())]
     FileChanged { path: PathBuf },
-    /// The file was written a moment ago and is empty, or lost more than half of its text. It was not changed.
+    /// The file was modified a moment ago, and it is empty or has lost more than half of its text. planwatch did not
+    /// change it.
     #[error("`{}` looks half saved: it was modified a moment ago and is empty or has lost more than half of its text", path.display())]
     HalfSaved { path: PathBuf },
-    /// A known file was removed a moment ago and may be about to be rewritten. It was not created.
+    /// A known file was removed a moment ago, and another program may be about to write it again. planwatch did not
+    /// create it.
     #[error("`{}` is missing, and its directory changed a moment ago: a save may be under way", path.display())]
     Vanished { path: PathBuf },
     /// The file can only be written in place, which is unsafe while another program has it open.
@@ -75,7 +77,7 @@ pub enum DiskError {
     #[error("{error}, and earlier changes could not be rolled back yet")]
     Unfinished {
         path: PathBuf,
-        /// If true, the next command that takes the lock undoes the change; otherwise it may also finish the change.
+        /// If true, the next command that takes the lock undoes the change. Otherwise it finishes or undoes the change.
         goes_back: bool,
         #[source]
         error: Box<Self>,

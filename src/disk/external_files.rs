@@ -14,7 +14,8 @@ const MAX_FILES: usize = 20_000;
 const MAX_DEPTH: usize = 8;
 const MAX_BYTES: usize = 256 << 20;
 
-/// A file, with its path relative to what was named; for a single file its name.
+/// A file that was read. `relative` is its path relative to the named directory, or its name if the file itself was
+/// named.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OutsideFile {
     pub relative: String,
@@ -36,12 +37,13 @@ impl PlansDir {
 }
 
 impl Reach<'_> {
-    /// Reads a file, or all files of a directory whose path `is_wanted` accepts; sorted by path.
+    /// Reads a file, or those files below a directory whose paths `is_wanted` accepts, sorted by path. `path` may name
+    /// a directory only if the user typed it.
     ///
     /// If a file below the named directory cannot be read or is too large, or a directory cannot be listed, it is
-    /// reported in [`OutsideFiles::unread`]. Symbolic links in the named path are followed, as far as its origin
-    /// allows; links below the named directory are not. Hidden directories and `node_modules` are left out unless
-    /// `is_wanted` accepts their path followed by `/`. Only the user may name a directory.
+    /// reported in [`OutsideFiles::unread`]. Symbolic links in `path` are followed as far as `origin` allows. Links
+    /// below the named directory are not followed. Hidden directories and `node_modules` are left out, except if
+    /// `is_wanted` accepts their path followed by `/`.
     pub fn read_all(
         &self,
         path: &Path,
@@ -72,7 +74,7 @@ impl Reach<'_> {
             if !entry.file_type().is_file() || !is_wanted(&relative) || found.files.len() >= MAX_FILES {
                 continue;
             }
-            // Opened without following links, in case a directory was replaced by a link since it was listed.
+            // Links are not followed here, because a directory may have been replaced by a link since it was listed.
             match self.read_found(entry.path(), entry.path(), FILE_LIMIT) {
                 Err(error) => found.unread.push((relative, error)),
                 Ok(bytes) => {
@@ -93,7 +95,7 @@ impl Reach<'_> {
 }
 
 impl OutsideFiles {
-    /// Records a directory that could not be listed. For the named directory itself that is an error.
+    /// Records a directory that could not be listed. If it is the named directory itself, returns the error.
     fn unlisted(&mut self, root: &Path, error: walkdir::Error) -> Result<(), DiskError> {
         let path = error.path().unwrap_or(root).to_path_buf();
         // Only a loop of symbolic links has no I/O error, and no links are followed here.

@@ -1,7 +1,7 @@
 //! Changing a file where names cannot be exchanged.
 //!
 //! Where the system call that exchanges names is missing (NFS, FUSE), the file is checked a last time and the new
-//! version is renamed over it. If the file has several links or is a mount point, its text is first copied to
+//! version is renamed over it. If the file has several hard links or is a mount point, its text is first copied to
 //! `displaced/`. Then the new text is written into the same inode, under a lease if possible.
 
 use std::io;
@@ -19,7 +19,7 @@ use super::names::{Content, NamedPath, Origin, VersionName};
 use super::plans_dir::{FILE_LIMIT, Snapshot};
 use super::write_lock::{Draft, Locked, Version};
 
-/// How long each time, and how many times, to wait for a program that has a file open.
+/// The interval between two checks whether another program still has a file open, and the maximum number of waits.
 const OPEN_WAIT: Duration = Duration::from_millis(5);
 const OPEN_WAITS: usize = 20;
 
@@ -29,8 +29,8 @@ type Leased = (Box<dyn DiskFile>, Lease);
 impl Locked<'_> {
     /// Renames a draft over the file if the file still holds the expected text.
     ///
-    /// The old inode gets a second name first, so that late writes into it are found. A save by rename between the
-    /// check and our rename is lost; `lacks_exchange` reports this possibility.
+    /// The old inode gets a second name first, so that late writes into it are found. If another program saves by
+    /// rename between the check and our rename, its save is lost. `lacks_exchange` reports that this is possible.
     pub(super) fn check_and_rename(
         &self,
         path: &Path,
@@ -48,8 +48,8 @@ impl Locked<'_> {
         match outcome {
             Ok(true) => Ok(Put::Clean(Draft { version: Version { path: old, name }, file: draft.file })),
             unplaced => {
-                // The second name is removed before the draft: to recovery, a second name without a draft means that
-                // the file was replaced.
+                // The second name is removed before the draft. After a crash, a second name without a draft would
+                // mean that the file was replaced.
                 disk.remove(&old).ok();
                 disk.remove(&draft.version.path).ok();
                 unplaced.map(|_| Put::Stale)
@@ -57,7 +57,8 @@ impl Locked<'_> {
         }
     }
 
-    /// The second name that the old inode gets where names cannot be exchanged; its id follows that of `version`.
+    /// Returns the second name that the old inode gets where names cannot be exchanged. Its id is that of `version`
+    /// plus 1.
     pub(super) fn second_version(&self, version: &Version) -> Version {
         let name = VersionName { id: version.name.id + 1, ..version.name.clone() };
         Version { path: dir(self.plans).join(name.encode()), name }
@@ -69,7 +70,7 @@ impl Locked<'_> {
             if is(&error, Errno::NOENT) {
                 return Err(error);
             }
-            // The file system may have no hard links, like exFAT. Then a copy is made instead of a second name.
+            // Some file systems, such as exFAT, have no hard links. There a copy is made instead of a second name.
             write_new(disk, old, 0o600, expected, Safe::No)
         });
         linked.map_err(|error| DiskError::writing(path, error))
@@ -88,11 +89,12 @@ impl Locked<'_> {
         }
     }
 
-    /// Writes into the existing inode, so that its links, or its mount, stay.
+    /// Writes into the existing inode, so that the file's other hard links or its mount remain valid.
     ///
-    /// Not atomic: after a crash the file may hold a mixture, and the earlier text is preserved and reported as
-    /// [`KeptWhy::Interrupted`]. From the final check until our text is on disk, a lease delays other programs that
-    /// open the inode. Without lease support, or for another user's file, a save in that time is lost.
+    /// Not atomic: after a crash the file may contain a mixture of both texts. The earlier text is then preserved and
+    /// reported as [`KeptWhy::Interrupted`]. From the last check until our text is on disk, a lease delays other
+    /// programs that open the inode. If the system has no leases or the file belongs to another user, a save in that
+    /// time is lost.
     pub(super) fn write_in_place(&self, id: u64, base: &Snapshot, new: &[u8]) -> Result<Put, DiskError> {
         let disk = &*self.plans.disk;
         let path = self.plans.root.join(&base.real);
@@ -122,13 +124,13 @@ impl Locked<'_> {
         };
         match overwrite(&*file, new) {
             Ok(()) if !is_at(disk, &path, &*file) => {
-                // Another program renamed its save over the file. The inode may have other names, which must not show
-                // a rejected text.
+                // Another program renamed its save over the file, so our text is rejected. It must not stay in the
+                // inode, because the inode may have other names.
                 let is_ours = file.read(FILE_LIMIT + 1, new.len() as u64).is_ok_and(|it| it == new);
                 match if is_ours { put_back(&*file, &base.bytes) } else { Ok(()) } {
                     Ok(()) => {
                         disk.remove(&copy).ok();
-                        // No other program could open the inode while there was a lease on it.
+                        // While there was a lease on the inode, no other program could open it and read our text.
                         Ok(if lease == Lease::Taken { Put::Stale } else { Put::Withdrawn })
                     }
                     Err(source) => Err(uncertain(source)),
@@ -149,7 +151,7 @@ impl Locked<'_> {
         }
     }
 
-    /// Opens the file, with a lease where there are leases. `None` if its content is no longer what was read.
+    /// Opens the file, and takes a lease on it if the system has leases. `None` if the content differs from `base`.
     fn open_unchanged(&self, path: &Path, base: &Snapshot) -> Result<Option<Leased>, DiskError> {
         let disk = &*self.plans.disk;
         let failed = |error| DiskError::writing(path, error);
@@ -176,7 +178,7 @@ fn is_at(disk: &dyn Disk, path: &Path, file: &dyn DiskFile) -> bool {
     (there.ino, there.dev) == (open.ino, open.dev)
 }
 
-/// Restores the earlier text of an inode, unless its last name is gone.
+/// Restores the earlier text of an inode. Does nothing if the inode no longer has a name.
 fn put_back(file: &dyn DiskFile, bytes: &[u8]) -> io::Result<()> {
     if file.stat().is_ok_and(|it| it.nlink == 0) { Ok(()) } else { overwrite(file, bytes) }
 }

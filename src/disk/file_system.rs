@@ -1,7 +1,7 @@
-//! The primitive calls that every protocol in this module is built from.
+//! The primitive calls from which all protocols in `disk` are built.
 //!
-//! Therefore a model of the disk can stop every protocol before each call, make the call fail, or let an editor save
-//! before it.
+//! Tests implement them with a model of the disk, which can stop a protocol before each call, make the call fail, or
+//! let an editor save before the call.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -14,7 +14,7 @@ pub enum FileKind {
     File,
     Dir,
     Symlink,
-    /// A FIFO, a socket or a device: never read.
+    /// A FIFO, a socket or a device. It is never read.
     Other,
 }
 
@@ -37,7 +37,7 @@ pub struct Stat {
     pub ctime_ns: i128,
     pub ino: u64,
     pub dev: u64,
-    /// Permission bits only.
+    /// The permission bits, including setuid, setgid and sticky; without the file type.
     pub mode: u32,
     pub nlink: u64,
     pub kind: FileKind,
@@ -46,14 +46,14 @@ pub struct Stat {
 }
 
 impl Stat {
-    /// Whether a file with this stat may hold other bytes than at `before`.
+    /// Whether the content of the file may have changed since it had the stat `before`.
     pub(super) fn moved_on(&self, before: &Self) -> bool {
         (self.ino, self.dev, self.len, self.mtime_ns, self.ctime_ns)
             != (before.ino, before.dev, before.len, before.mtime_ns, before.ctime_ns)
     }
 }
 
-/// How a file is opened. No mode follows a symbolic link in any component.
+/// How a file is opened. If any component of the path is a symbolic link, opening fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Open {
     /// For reading, without waiting for a FIFO's writer.
@@ -70,7 +70,7 @@ pub enum Open {
 pub enum Rename {
     /// Both names must exist and are exchanged atomically.
     Exchange,
-    /// Fails if the name is taken.
+    /// Fails if the new name exists.
     NoReplace,
     Replace,
 }
@@ -95,15 +95,16 @@ pub enum Lease {
 
 /// The primitive calls on a file system.
 ///
-/// Paths are absolute and contain no symbolic link below the real path of the plans directory; a call that opens a path
-/// with such a link fails with `ELOOP`. Each change of a name is atomic for other processes. Only `sync_dir` and
-/// [`DiskFile::sync`] guarantee anything about a power cut.
+/// Paths are absolute. Below the real path of the plans directory they contain no symbolic link; a call that opens a
+/// path with such a link fails with `ELOOP`. Each change of a name is atomic for other processes. A change is certain to
+/// survive a power cut only after `sync_dir` or [`DiskFile::sync`].
 pub trait Disk: fmt::Debug + Send + Sync {
-    /// Returns the path without symbolic links; everything on it must exist.
+    /// Resolves all symbolic links in a path. Every component must exist.
     fn canonical(&self, path: &Path) -> io::Result<PathBuf>;
     /// Returns the stat of the name itself; does not follow a symbolic link.
     fn lstat(&self, path: &Path) -> io::Result<Stat>;
-    /// A number that identifies the mount of a path. A rename between mounts fails, even on one file system.
+    /// Returns a number that identifies the mount of a path. A rename between two mounts fails, even if both belong to
+    /// the same file system.
     fn mount(&self, path: &Path) -> io::Result<u64> {
         Ok(self.lstat(path)?.dev)
     }
@@ -115,14 +116,14 @@ pub trait Disk: fmt::Debug + Send + Sync {
     fn open(&self, path: &Path, how: Open) -> io::Result<Box<dyn DiskFile>>;
     fn make_dir(&self, path: &Path, mode: u32) -> io::Result<()>;
     fn rename(&self, from: &Path, to: &Path, how: Rename) -> io::Result<()>;
-    /// Gives the inode of `from` a second name, which must not exist.
+    /// Creates the hard link `to` to the inode of `from`. The name `to` must not exist.
     fn link(&self, from: &Path, to: &Path) -> io::Result<()>;
     fn remove(&self, path: &Path) -> io::Result<()>;
     fn remove_dir(&self, path: &Path) -> io::Result<()>;
     fn sync_dir(&self, dir: &Path) -> io::Result<()>;
-    /// Sets the permission bits of a file or directory that can be opened for reading; never through a symbolic link.
+    /// Sets the permission bits of a file or directory, which must be readable. Does not follow a symbolic link.
     fn set_mode(&self, path: &Path, mode: u32) -> io::Result<()>;
-    /// Takes the exclusive lock on a file or directory; `None` after `patience`.
+    /// Takes the exclusive lock on a file or directory; `None` if another process holds it for longer than `patience`.
     ///
     /// A missing file is created. The lock is released when the handle is dropped or the process dies.
     fn lock(&self, path: &Path, patience: Duration) -> io::Result<Option<Box<dyn DiskFile>>>;
@@ -144,12 +145,12 @@ pub trait DiskFile: fmt::Debug + Send + Sync {
     ///
     /// The owner and the attributes are copied as far as permitted. If the mode cannot be set, the call fails.
     fn copy_attributes_from(&self, like: &Stat, path: &Path) -> io::Result<()>;
-    /// Returns when the bytes would survive a power cut; the name needs `sync_dir`.
+    /// Makes the bytes of the file durable. Its name becomes durable with `sync_dir`.
     fn sync(&self) -> io::Result<()>;
-    /// Requests a lease: until [`release`](Self::release) or drop, the programs that `against` names wait when they
+    /// Requests a lease. Until [`release`](Self::release) or drop, the programs that `against` describes wait when they
     /// open the file.
     ///
-    /// If another program already has it open, the result is [`Lease::Busy`].
+    /// If such a program already has the file open, the result is [`Lease::Busy`].
     fn lease(&self, against: Against) -> Lease;
     fn release(&self);
 }

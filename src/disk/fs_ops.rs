@@ -9,7 +9,7 @@ use super::file_system::{Disk, FileKind, Open, Rename};
 
 /// Whether an error means that the file system lacks the call.
 pub(super) fn is_missing_call(error: &io::Error) -> bool {
-    // A list, not a pattern: two of the names are the same number on Linux.
+    // A list is used instead of a pattern, because two of these names stand for the same number on Linux.
     [Errno::INVAL, Errno::NOSYS, Errno::OPNOTSUPP, Errno::NOTSUP].iter().any(|errno| is(error, *errno))
 }
 
@@ -19,8 +19,8 @@ pub(super) fn is(error: &io::Error, errno: Errno) -> bool {
 
 /// Renames a file or directory to a name that must not exist.
 ///
-/// Where the file system has no such rename, a crash can leave a file with both names; repeating the rename finishes
-/// it.
+/// Where the file system has no such rename, a crash can leave a file with both names. Another call with the same
+/// arguments then finishes the rename.
 pub(super) fn rename_new(disk: &dyn Disk, from: &Path, to: &Path) -> io::Result<()> {
     let renamed = match disk.rename(from, to, Rename::NoReplace) {
         Err(error) if is_missing_call(&error) => rename_new_by_hand(disk, from, to),
@@ -42,7 +42,7 @@ pub(super) fn is_one_file(disk: &dyn Disk, one: &Path, other: &Path) -> bool {
 fn rename_new_by_hand(disk: &dyn Disk, from: &Path, to: &Path) -> io::Result<()> {
     if disk.lstat(from)?.kind == FileKind::File {
         disk.link(from, to)?;
-        // Another program may have saved by rename under the old name; its file then stays.
+        // If another program saved by rename under the old name in between, its file stays there.
         return if is_one_file(disk, from, to) { disk.remove(from) } else { Ok(()) };
     }
     match disk.lstat(to) {
@@ -52,7 +52,7 @@ fn rename_new_by_hand(disk: &dyn Disk, from: &Path, to: &Path) -> io::Result<()>
     }
 }
 
-/// Creates a directory and its parents; an existing one is fine.
+/// Creates a directory and its missing parents. Succeeds if the directory exists.
 pub(super) fn make_dirs(disk: &dyn Disk, path: &Path, mode: u32) -> io::Result<()> {
     match disk.make_dir(path, mode) {
         Err(error) if is(&error, Errno::EXIST) => Ok(()),

@@ -1,7 +1,7 @@
-//! The git repository around a plans directory, read from its files without starting a process.
+//! Reads the files of the git repository that contains a plans directory, without starting git.
 //!
-//! Covers working trees, their common directory and branches (gitrepository-layout(5)), but not commits. Branches in a
-//! `reftable` cannot be read here; every branch then counts as existing.
+//! Finds working trees, their common directory and branches (gitrepository-layout(5)). Does not read commits. Branches
+//! in a `reftable` cannot be read here, so in such a repository every branch counts as existing.
 
 use std::ffi::OsString;
 use std::path::{Component, Path, PathBuf};
@@ -17,16 +17,16 @@ use super::records::Records;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Worktree {
-    /// The directory that holds `.git`.
+    /// The directory that contains `.git`.
     pub root: PathBuf,
     own: PathBuf,
-    /// The directory that all working trees of the repository share.
+    /// Git's directory that all working trees of the repository share.
     common: PathBuf,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Head {
-    /// A branch, `refs/heads/…`; it need not have a commit yet.
+    /// The full name of a branch, `refs/heads/…`. The branch may have no commit yet.
     Branch(String),
     /// No branch, or one that cannot be read here.
     Detached,
@@ -86,7 +86,7 @@ impl PlansDir {
         let Worktree { common, .. } = worktree;
         let mut roots = Vec::new();
         if !is_bare(disk, common) {
-            // If git's directory is elsewhere, only the configuration names the main working tree.
+            // If git's directory has another name, only its configuration contains the path of the main working tree.
             let root = common.parent().filter(|_| common.ends_with(".git"))?;
             roots.push(root.to_path_buf());
         }
@@ -99,7 +99,8 @@ impl PlansDir {
             let git = PathBuf::from(line(disk, &entry.join("gitdir"))?);
             match disk.lstat(&git) {
                 Ok(_) => roots.push(git.parent()?.to_path_buf()),
-                // A locked working tree may be on a disk that is not mounted.
+                // A missing working tree was deleted if it is not locked. If it is locked, it may be on a disk that is not
+                // mounted.
                 Err(error) if is(&error, Errno::NOENT) && disk.lstat(&entry.join("locked")).is_err() => {}
                 Err(_) => return None,
             }
@@ -130,7 +131,7 @@ impl Worktree {
         [self.own, self.common]
     }
 
-    /// If `root` has symbolic links, only [`head`] may read the directories, because it resolves them.
+    /// `root` should not contain symbolic links. If it does, use the result only for [`head`], which resolves them.
     pub(super) fn at(disk: &dyn Disk, root: &Path) -> Option<Self> {
         let git = root.join(".git");
         let kind = disk.lstat(&git).ok()?.kind;
@@ -143,13 +144,13 @@ impl Worktree {
             }
             FileKind::Other => return None,
         };
-        // Most git directories have no such file, which one `lstat` shows; `line` makes five calls (benchmark T4).
+        // Most git directories have no such file. One `lstat` detects this; `line` would make five calls (benchmark T4).
         let common = own.join("commondir");
         let common = match disk.lstat(&common).ok().and_then(|_| line(disk, &common)) {
             Some(path) => disk.canonical(&own.join(path)).ok()?,
             None => own.clone(),
         };
-        // Anything else with the name `.git` is not written to.
+        // If `.git` is not a repository, it is ignored, so that nothing is written into it.
         let is_repository = ["HEAD", "objects"].iter().all(|it| disk.lstat(&common.join(it)).is_ok());
         is_repository.then(|| Self { root: root.to_path_buf(), own, common })
     }
@@ -158,17 +159,17 @@ impl Worktree {
 fn head(disk: &dyn Disk, own: &Path) -> Head {
     let branch =
         line(disk, &own.join("HEAD")).and_then(|it| it.strip_prefix("ref:").map(|it| it.trim().to_owned()));
-    // With a reftable the file only says that the branch is elsewhere.
+    // With a reftable, `HEAD` contains the placeholder `refs/heads/.invalid`.
     branch.filter(|it| is_ref_name(it) && it != "refs/heads/.invalid").map_or(Head::Detached, Head::Branch)
 }
 
-/// Whether a name stays below the git directory.
+/// Whether a name begins with `refs/` and contains no `..`, so that it is a path below the git directory.
 fn is_ref_name(name: &str) -> bool {
     let is_plain = |it: Component<'_>| matches!(it, Component::Normal(_));
     name.starts_with("refs/") && Path::new(name).components().all(is_plain)
 }
 
-/// Whether the packed references have a branch; also if they cannot be read, for example because they are too large.
+/// Whether `packed-refs` contains a branch. Also true if the file cannot be read, for example because it is too large.
 fn is_packed(disk: &dyn Disk, common: &Path, branch: &str) -> bool {
     let bytes = match read_file(disk, &common.join("packed-refs")) {
         Ok(bytes) => bytes,

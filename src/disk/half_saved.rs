@@ -1,9 +1,10 @@
-//! Distinguishing a save in progress from a text that became shorter.
+//! Distinguishes a save in progress from a text that became shorter.
 //!
-//! Many programs truncate a file before they write it, some of them slowly. A write in between would work on an empty
-//! text and replace everything that the file held. A decision that reads such a file would see a step without status,
-//! order or dependencies. The former length of the file reveals this. It comes from the undo log, from the index, and
-//! from earlier reads of the same command. Without a known length nothing is refused.
+//! Many programs truncate a file before they write it, and some of them write slowly. If planwatch changed a file at
+//! such a moment, it would edit an empty text and lose the rest of the file. If it read the file for a decision, it
+//! would see a step without status, order or dependencies. A save in progress is recognized because the file is much
+//! shorter than before. The earlier length comes from the undo log, from the index, and from earlier reads of the same
+//! command. If it is unknown, the file is accepted.
 
 use std::cell::OnceCell;
 use std::path::Path;
@@ -18,12 +19,12 @@ use super::write_lock::{Lengths, Locked};
 /// How long after its last modification a file may still be in the middle of a save.
 const YOUNG_NS: i128 = 2_000_000_000;
 
-/// What a command knows about the length of a file that it changes, in bytes.
+/// The lengths of a file, in bytes, that a command has read and written while it changes the file.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Known {
-    /// The greatest length that it has read, or 0.
+    /// The greatest length that was read, or 0.
     pub read: u64,
-    /// The smallest length that it has written. A text that an editor made from that version may be as short.
+    /// The smallest length that was written. A text that an editor made from this version may be as short.
     pub put: Option<u64>,
 }
 
@@ -57,7 +58,7 @@ impl<'a> Locked<'a> {
         self.saves().refuse_vanished(relative)
     }
 
-    /// Refuses a file that looks truncated; a missing file or other kind of file is not judged here.
+    /// Refuses a file that looks truncated by a save in progress. Accepts anything that is not a regular file.
     ///
     /// `real` is the file that `asked` leads to.
     pub(super) fn refuse_cut_short(&self, real: &Path, asked: &Path) -> Result<(), DiskError> {
@@ -75,7 +76,7 @@ impl PlansDir {
         (-YOUNG_NS..YOUNG_NS).contains(&(self.disk.now_ns() - mtime_ns))
     }
 
-    /// Whether a directory was modified a moment ago, so that a file that is missing there may be about to be written.
+    /// Whether a directory was modified a moment ago. A file that is missing there may be in the middle of a save.
     pub fn is_young_dir(&self, relative: &Path) -> bool {
         self.disk.lstat(&self.root.join(relative)).is_ok_and(|it| self.is_young(it.mtime_ns))
     }
@@ -87,7 +88,7 @@ impl PlansDir {
 
 /// Recognizes files that are being saved.
 ///
-/// The undo log is read once, so an instance is valid for a moment only.
+/// An instance reads the undo log only once, so it must not be used for longer than a moment.
 #[derive(Debug)]
 pub struct Saves<'a> {
     plans: &'a PlansDir,
@@ -104,10 +105,10 @@ impl Saves<'_> {
         }
     }
 
-    /// Refuses to treat a file that was removed a moment ago as missing: git and some editors remove a file before
-    /// they rewrite it.
+    /// Returns an error if a missing file may have been removed a moment ago, because git and some editors remove a
+    /// file before they write it again.
     ///
-    /// A file that neither the undo log nor the index knows counts as missing.
+    /// There is no error for a file that is in neither the undo log nor the index.
     pub fn refuse_vanished(&self, relative: &Path) -> Result<(), DiskError> {
         let is_known = || match self.last(relative) {
             Some(Last::RenamedAway) => false,
@@ -135,7 +136,8 @@ impl Saves<'_> {
             Some(Last::Written(Some(written), _)) if is_cut(written) => true,
             // The file holds planwatch's last write, so no save is in progress.
             Some(Last::Written(_, content)) if content == Content::of(&found.bytes) => false,
-            // The index may still have the file that had this path before.
+            // The index may still contain the length of the file that had this path before the rename. So the length
+            // under the old path is compared, too.
             Some(Last::RenamedFrom(from)) => {
                 self.length(&found.asked).is_some_and(is_cut) && self.length(&from).is_none_or(is_cut)
             }

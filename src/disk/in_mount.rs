@@ -1,8 +1,9 @@
-//! Creating and removing files of a plan directory that is a mount point or below one.
+//! Creates and removes files in a plan directory that is a mount point or is below one.
 //!
-//! Files cannot be renamed between there and `displaced/`. A new file therefore gets a temporary name in the same
-//! directory and is renamed from it. A file to remove gets such a name for a moment. It cannot be examined later, so
-//! where there are leases, it is removed only if no program has it open for writing.
+//! Files cannot be renamed between such a directory and `displaced/`. A new file is therefore created under a temporary
+//! name in the same directory and then renamed. A file that is to be removed is first renamed to a temporary name. It
+//! cannot be moved to `displaced/` and examined later. So where the system has leases, it is removed only if no program
+//! has it open for writing.
 
 use std::path::{Path, PathBuf};
 
@@ -32,7 +33,7 @@ pub(super) fn is_elsewhere(error: &std::io::Error) -> bool {
 }
 
 impl Locked<'_> {
-    /// Creates a file that does not exist; its content is synced, its name is not.
+    /// Creates a file that does not exist. Syncs its content, but not its name.
     pub(super) fn create_near(
         &self,
         path: &Path,
@@ -52,8 +53,8 @@ impl Locked<'_> {
         })
     }
 
-    /// Removes a file if it holds exactly these bytes and no program has it open for writing, as far as a lease can
-    /// show.
+    /// Removes a file if it contains exactly `bytes`; otherwise the file stays. If a lease shows that a program has it
+    /// open for writing, the error is [`DiskError::InUse`].
     pub(super) fn remove_near(&self, path: &Path, id: u64, bytes: &[u8]) -> Result<(), DiskError> {
         let (disk, aside) = (&*self.plans.disk, aside_of(path, id));
         let failed = |error| DiskError::writing(path, error);
@@ -74,7 +75,7 @@ impl Locked<'_> {
         let text = read_own(disk, at, u64::MAX).map_err(failed)?;
         let text = text.ok_or_else(|| DiskError::FileChanged { path: at.to_path_buf() })?;
         let kept = dir(self.plans).join(kept_name(KeptWhy::Overtaken, id, path));
-        // It may exist from an earlier attempt.
+        // The copy may exist from an earlier attempt.
         if !self.holds(&kept, &text) {
             write_new(disk, &kept, 0o600, &text, Safe::Yes).map_err(failed)?;
         }
@@ -94,12 +95,12 @@ impl Locked<'_> {
         if self.holds(&aside, bytes) {
             disk.remove(&aside).ok();
         } else {
-            // A program has written into it, so it stays.
+            // If the file exists, another program has written into it, so it gets its old name back.
             rename_new(disk, &aside, path).ok();
         }
     }
 
-    /// Rejects an operation that would rename a file to another mount, or a mount point itself.
+    /// Rejects an operation that would rename a file to another mount, or would rename a mount point.
     pub(super) fn refuse_mounted(&self, op: &FileOp) -> Result<(), DiskError> {
         let (disk, root) = (&*self.plans.disk, &self.plans.root);
         let (path, to) = match op {
@@ -109,7 +110,7 @@ impl Locked<'_> {
             FileOp::Discard { path, .. } => (root.join(path), dir(self.plans)),
             FileOp::Create { .. } | FileOp::Change { .. } => return Ok(()),
         };
-        // An earlier operation may create it.
+        // An earlier operation of the batch may create the file.
         let Ok(kind) = disk.lstat(&path).map(|it| it.kind) else { return Ok(()) };
         let nearest = |path: &Path| path.ancestors().skip(1).find_map(|it| disk.mount(it).ok());
         let mount = nearest(&path);

@@ -1,4 +1,4 @@
-//! Where the index of these plans may be: in `.planwatch`, else in the user's cache directory.
+//! Finds a directory for the index: the state directory (`.planwatch`), or else one in the user's cache directory.
 
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -12,11 +12,11 @@ use super::names::RUNTIME;
 use super::plans_dir::PlansDir;
 
 impl PlansDir {
-    /// The file system's own clock, read by writing a file, so that the clock of this or another machine does not
-    /// matter.
+    /// Returns the time in nanoseconds since 1970 by the file system's clock, which also sets the stamps of files. It is
+    /// read by writing a file, because this machine's clock may differ.
     ///
-    /// If nothing can be written, it is the machine's clock or, if the stamps may be another machine's, the year 1970:
-    /// no stamp is older, so none is trusted.
+    /// If no file can be written, returns this machine's clock. On a remote file system, whose stamps come from another
+    /// clock, returns 0 instead. Every stamp is later than 0, so none is trusted.
     pub fn stamp_ns(&self) -> i128 {
         let unwritten = || if is_remote(&self.root) { 0 } else { self.now_ns() };
         let Some(dir) = self.runtime_dir().filter(|it| is_writable(it)) else { return unwritten() };
@@ -26,25 +26,27 @@ impl PlansDir {
         stamped.map_or_else(|_| unwritten(), |it| it.mtime_ns)
     }
 
-    /// Returns the directory for the index: `.planwatch` if it is writable and not shared with another machine, else
+    /// Returns the directory for the index: the state directory if it is writable and not on a remote file system, else
     /// a directory in the user's cache directory. It is created if necessary.
     ///
-    /// `None` if neither is possible, and where there is neither a plan nor a `.planwatch`: the index would be empty.
+    /// `None` if neither is possible. Also `None` if there is no plan and no `.planwatch`, because the index would be
+    /// empty.
     pub fn index_dir(&self) -> Option<PathBuf> {
         if self.is_bare() {
             return None;
         }
         let own = || self.runtime_dir().filter(|it| is_writable(it));
-        // SQLite's write-ahead log has its locks in memory that only one machine sees.
+        // With a write-ahead log, SQLite needs shared memory, which other machines cannot access.
         if is_remote(&self.root) { self.cache_dir() } else { own().or_else(|| self.cache_dir()) }
     }
 
-    /// Whether there is no plan here and nothing that planwatch created.
+    /// Whether the plans directory contains neither a plan nor `.planwatch`.
     pub fn is_bare(&self) -> bool {
         self.disk.lstat(&self.root.join(RUNTIME)).is_err() && !self.has_plan()
     }
 
-    /// Whether some directory has a file with a plan's or step's name, or cannot be listed.
+    /// Whether there may be a plan: a directory contains a file with the name of a plan's or step's file, or a directory
+    /// cannot be listed.
     pub(super) fn has_plan(&self) -> bool {
         let below = |at: &str| self.directories(Path::new(at));
         let has_file = |at: &str| {
@@ -60,7 +62,7 @@ impl PlansDir {
         tops.any(|it| has_file(it)) || archived()
     }
 
-    /// A private directory of this user, named after a hash of the plans' path.
+    /// Returns a private directory of this user, whose name is a hash of the plans directory's path.
     fn cache_dir(&self) -> Option<PathBuf> {
         let home = self.cache_home.as_deref()?;
         make_dirs(&*self.disk, home, 0o700).ok()?;
@@ -80,7 +82,7 @@ impl PlansDir {
     }
 }
 
-/// By name only; the content does not matter here.
+/// Whether a name is that of a plan's or step's file. The content is not checked.
 fn is_plan_file(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
     name == "plan.md" || (name.starts_with("step") && name.ends_with(".md"))

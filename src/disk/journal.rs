@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use super::names::Content;
 use super::request_key::Due;
 
-/// Below the state directory.
+/// The name of the journal in the state directory.
 pub(super) const JOURNAL: &str = "journal";
 
 /// One operation of a batch, on paths relative to the plans directory.
@@ -20,19 +20,19 @@ pub(super) const JOURNAL: &str = "journal";
 pub enum FileOp {
     /// Creates a file that must not exist yet, and the directories above it that are missing.
     Create { path: PathBuf, bytes: Vec<u8> },
-    /// Replaces the text of a file that still holds `before`.
+    /// Replaces the text of a file if its text still is `before`.
     Change { path: PathBuf, before: Vec<u8>, after: Vec<u8> },
     /// Renames a file or directory to a name that must not exist.
     Rename { from: PathBuf, to: PathBuf },
-    /// Moves a file or a directory to its place in the archive.
+    /// Moves a file or a directory to the path `to` in the archive.
     Remove { path: PathBuf, to: PathBuf },
-    /// Removes a file that still holds `before`; only the data of `undo` keeps its text.
+    /// Removes a file if its text still is `before`. Only the data of `undo` contains the text afterwards.
     Discard { path: PathBuf, before: Vec<u8> },
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Journal {
-    /// The files that operation `n` makes in `displaced/` are numbered from `id + n * ID_STEP`.
+    /// The files that operation `n` creates in `displaced/` have ids from `id + n * ID_STEP` on.
     pub id: u64,
     pub verb: String,
     pub at: String,
@@ -54,7 +54,7 @@ pub(super) struct Journal {
     pub direction: Direction,
 }
 
-/// Identifies the file or directory that a [`FileOp::Rename`] or [`FileOp::Remove`] moves, also under its new name.
+/// Identifies the file or directory that a [`FileOp::Rename`] or [`FileOp::Remove`] moves, before and after the rename.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Source {
     pub n: u64,
@@ -62,7 +62,7 @@ pub(super) struct Source {
     pub text: Option<Content>,
 }
 
-/// The path of a [`FileOp::Change`] that leads to its file through symbolic links.
+/// The requested path of a [`FileOp::Change`], if symbolic links lead from it to the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Link {
     pub n: u64,
@@ -104,7 +104,8 @@ pub struct Recovered {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     Finished,
-    /// Undoing had already begun, or finishing failed, for example because another program had changed a file.
+    /// The batch was undone, because undoing had already begun or because finishing failed, for example because another
+    /// program had changed a file.
     TakenBack,
 }
 
@@ -122,7 +123,7 @@ pub struct Unfinished {
 }
 
 impl Unfinished {
-    /// Whether the batch changes this file, or something above or below it.
+    /// Whether the batch changes this path, or a path above or below it.
     pub(super) fn names(&self, path: &Path) -> bool {
         let mut names = self.ops.iter().flat_map(|it| <[_; 2]>::from(it.names())).flatten();
         names.any(|name| path.starts_with(name) || name.starts_with(path))
@@ -148,13 +149,13 @@ impl Unfinished {
 }
 
 impl Journal {
-    /// The path under which the file of operation `n` was asked for, if symbolic links lead from it to the file.
+    /// The requested path of operation `n`, if symbolic links lead from it to the file.
     pub(super) fn asked(&self, n: usize) -> Option<&Path> {
         self.links.iter().find(|it| it.n == n as u64).map(|it| it.asked.as_path())
     }
 
-    /// The file that the batch changes and whose old text is `bytes`, if there is one. A new file with that text gets
-    /// its permissions.
+    /// Returns the file that the batch changes and whose old text is `bytes`, if there is one. A new file with this text
+    /// gets the permissions of that file.
     pub(super) fn copied_from(&self, bytes: &[u8]) -> Option<&Path> {
         self.ops.iter().find_map(|op| match op {
             FileOp::Change { path, before, .. } if before == bytes => Some(path.as_path()),
@@ -269,7 +270,7 @@ impl FileOp {
         })
     }
 
-    /// The name that must exist for the operation, and the one that must be free.
+    /// Returns the name that must exist before the operation, and the name that must not exist.
     pub(super) fn names(&self) -> (Option<&Path>, Option<&Path>) {
         match self {
             Self::Create { path, .. } => (None, Some(path)),

@@ -2,10 +2,11 @@
 //!
 //! Every change of such a request goes through the journal, and the journal contains the key. When the change is done,
 //! a record of the key is written before the journal is removed. After a crash there are two cases. If the journal
-//! exists, the next process that takes the lock finishes the change and writes the record, or undoes the change. If it
-//! does not, the record shows whether the change was made.
+//! exists, the next process that takes the lock finishes the change and writes the record, or undoes the change. If the
+//! journal does not exist, the record shows whether the change was made.
 //!
-//! Records are in a directory per hour, so that a record is found and old ones are removed without listing all.
+//! There is one directory of records for each hour. Therefore a record is found, and old records are removed, without
+//! listing all records.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -23,7 +24,7 @@ use super::request_key::{Due, Keyed};
 use super::runtime::Trust;
 use super::write_lock::{Done, Locked, Written};
 
-/// How often an edit is tried before another program's save wins.
+/// How often an edit is tried. After that, the other program's save stays in the file.
 const TRIES: usize = 5;
 
 const LIMIT: u64 = 64 << 20;
@@ -35,7 +36,7 @@ pub struct Answers {
 }
 
 impl PlansDir {
-    /// The records of keys; `None` if the state of this directory cannot be trusted.
+    /// Returns the records of keys; `None` if the state directory cannot be trusted or created.
     pub fn answers(&self) -> Option<Answers> {
         let dir = self.made_runtime_dir()?.join("answers");
         Some(Answers { disk: Arc::clone(&self.disk), dir })
@@ -57,20 +58,22 @@ pub struct KeyLock {
 
 impl Drop for KeyLock {
     fn drop(&mut self) {
-        // The lock is still held, so the name is that of the locked file.
+        // The file is unlocked only after this, so no other process has created a new file at this path.
         self.disk.remove(&self.path).ok();
     }
 }
 
 impl Answers {
-    /// Takes the lock of a key, also against other processes; `None` after `patience`.
+    /// Takes the lock of a key, which excludes other threads and processes; `None` if another one holds it for longer
+    /// than `patience`.
     pub fn lock(&self, name: &str, patience: Duration) -> io::Result<Option<KeyLock>> {
         let dir = self.dir.join("locks");
         make_dirs(&*self.disk, &dir, 0o700)?;
         let path = dir.join(name);
         loop {
             let Some(file) = self.disk.lock(&path, patience)? else { return Ok(None) };
-            // The previous holder may have removed its file, and a third process may have created a new one.
+            // The previous holder may have removed the file that is locked now, and a third process may have created
+            // a new one.
             let ino = file.stat()?.ino;
             if self.disk.lstat(&path).is_ok_and(|it| it.ino == ino) {
                 return Ok(Some(KeyLock { disk: Arc::clone(&self.disk), path, _file: file }));
@@ -90,7 +93,7 @@ impl Answers {
         self.dir.join(hour.to_string())
     }
 
-    /// Reads the newest record of a key. An unreadable record is an error: the key must not count as new.
+    /// Reads the newest record of a key. An unreadable record is an error, because the key must not count as new.
     pub fn find(&self, name: &str) -> io::Result<Option<Vec<u8>>> {
         for hour in self.hours() {
             if let Some(found) = read_own(&*self.disk, &self.of_hour(hour).join(name), LIMIT)? {
@@ -190,9 +193,10 @@ impl Locked<'_> {
                 return Ok(self.unchanged(base, was_seen));
             };
             let (before, after) = (base.bytes.clone(), new.clone());
-            // The operation has the requested path, because a symbolic link in it may have been replaced by now.
+            // The operation contains the requested path, not the resolved one, because another program may have
+            // replaced a symbolic link in it by now.
             match self.run_keyed(vec![FileOp::Change { path: relative.to_path_buf(), before, after }]) {
-                // An editor that saves by renaming leaves no file for a moment.
+                // While an editor saves by renaming, the file may be missing for a moment.
                 Err(DiskError::FileChanged { .. } | DiskError::NotFound { .. }) if tried < TRIES => {}
                 other => {
                     other?;

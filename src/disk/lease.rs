@@ -1,7 +1,7 @@
-//! Leases on open files: the kernel delays other programs for a moment (`fcntl(2)`, `F_SETLEASE`).
+//! Leases on open files (`fcntl(2)`, `F_SETLEASE`): the kernel delays other programs that open the file.
 //!
-//! A program that opens a leased file waits until the lease ends, at most 45 seconds. The kernel also signals the
-//! holder; this signal is ignored, because every lease here is short.
+//! Such a program waits until the lease ends, by default at most 45 seconds. The kernel also sends a signal to the
+//! holder of the lease; this signal is ignored, because every lease here is short.
 
 use std::fs::File;
 
@@ -19,7 +19,7 @@ mod linux {
 
     use super::{Against, File, Lease};
 
-    /// Sets the signal for the holder; the `libc` crate lacks it for most targets.
+    /// Sets the signal for the holder of the lease. The `libc` crate lacks this constant for most targets.
     const F_SETSIG: c_int = 10;
 
     pub(in crate::disk) fn take(file: &File, against: Against) -> Lease {
@@ -27,7 +27,8 @@ mod linux {
             Against::Writers => F_RDLCK,
             Against::Everyone => F_WRLCK,
         };
-        // Set before the lease: the default signal, SIGIO, ends the process. SIGURG is ignored by default.
+        // The signal is set before the lease is taken, because the default signal, SIGIO, would end the process. SIGURG
+        // is ignored by default.
         let taken = control(file, F_SETSIG, SIGURG).and_then(|()| control(file, F_SETLEASE, kind));
         match taken {
             Ok(()) => Lease::Taken,
@@ -37,7 +38,7 @@ mod linux {
     }
 
     pub(in crate::disk) fn release(file: &File) {
-        // If it fails, the lease ends when the file is closed.
+        // If this fails, the lease ends when the file is closed.
         control(file, F_SETLEASE, F_UNLCK).ok();
     }
 

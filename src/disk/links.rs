@@ -7,11 +7,12 @@ use super::file_system::FileKind;
 use super::journal::FileOp;
 use super::write_lock::Locked;
 
-/// How deep a plan's directory is searched for links: its files, and those of the directories in it.
+/// How deep a renamed directory is searched for links: its entries, and the entries of the directories in it.
 const DEPTH: usize = 2;
 
 impl Locked<'_> {
-    /// Refuses to rename a relative link, or a directory with such a link, to a place from which it leads elsewhere.
+    /// Refuses a rename after which a relative link would lead elsewhere: the renamed link itself, or a link in the
+    /// renamed directory.
     pub(super) fn refuse_broken_link(&self, op: &FileOp) -> Result<(), DiskError> {
         let FileOp::Rename { from, to } = op else { return Ok(()) };
         let root = &self.plans.root;
@@ -36,8 +37,8 @@ impl Locked<'_> {
         }
     }
 
-    /// Whether a link leads somewhere now, and would lead elsewhere if `from` were named `to`. A target that is renamed
-    /// together with the link keeps its path relative to the link.
+    /// Whether a link has a target now, and would lead to another path after `from` was renamed to `to`. A link to a
+    /// target in `from` is not broken, because the target moves with it.
     fn is_broken_by(&self, link: &Path, from: &Path, to: &Path) -> bool {
         let (disk, root) = (&self.plans.disk, &self.plans.root);
         let (from, to) = (root.join(from), root.join(to));

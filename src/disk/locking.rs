@@ -16,7 +16,7 @@ use super::write_lock::Locked;
 /// How often `.planwatch` may be deleted while its lock is being taken.
 const LOCK_TRIES: usize = 100;
 
-/// When waiting for the lock is reported, and when it is given up.
+/// The time after which waiting for the lock is reported, and the time after which locking fails.
 const REPORT_WAIT_AFTER: Duration = Duration::from_secs(1);
 const LOCK_TIMEOUT: Duration = Duration::from_secs(30);
 
@@ -31,9 +31,9 @@ impl PlansDir {
     ///
     /// The lock has two parts. Writers first lock the file `.planwatch/lock`, and also the lock file of their own state
     /// directory if that is another directory. Then they lock the plans directory itself. The second part also excludes
-    /// users who cannot open `.planwatch/lock`, and it holds while `.planwatch` is deleted.
+    /// users who cannot open `.planwatch/lock`, and it stays locked if `.planwatch` is deleted.
     ///
-    /// Finishes or undoes what a crash interrupted, and cleans up displaced versions.
+    /// After taking the lock, finishes or undoes a batch that a crash interrupted, and cleans up displaced versions.
     pub fn lock(&self, waiting: &mut dyn FnMut()) -> Result<Locked<'_>, DiskError> {
         let mut wait = LockWait { since: Instant::now(), waiting: Some(waiting) };
         for _ in 0..LOCK_TRIES {
@@ -45,8 +45,8 @@ impl PlansDir {
             let mut also = Vec::new();
             if own != shared {
                 match self.wait_for(&shared, &mut wait) {
-                    // For example, `.planwatch` is another user's or is not a directory. The lock on the plans
-                    // directory has to suffice.
+                    // For example, `.planwatch` is another user's or is not a directory. Then only the other two locks
+                    // are taken.
                     Err(error) if is_out_of_reach(&error) => {}
                     Err(error) => return Err(DiskError::writing(&shared, error)),
                     Ok(None) => return Err(DiskError::Locked { path: shared }),
@@ -61,14 +61,14 @@ impl PlansDir {
                 Ok(Some(handle)) => handle,
             };
             match self.wait_for(&self.root, &mut wait) {
-                // NFS has no locks on directories; `.planwatch/lock` has to suffice.
+                // NFS has no locks on directories. Then only `.planwatch/lock` excludes other processes.
                 Err(error) if lacks_lock(&error) && (own == shared || !also.is_empty()) => {}
                 Err(error) => return Err(DiskError::writing(&self.root, error)),
                 Ok(None) => return Err(DiskError::Locked { path: self.root.clone() }),
                 Ok(Some(taken)) => also.push((self.root.clone(), taken)),
             }
             let mine = handle.stat().map_err(|error| DiskError::reading(&own, error))?;
-            // A lock on a file that is no longer at this path excludes no other process.
+            // If the locked file is no longer at its path, other processes lock another file.
             let is_there = |path: &Path, locked: &Stat| {
                 self.disk.lstat(path).is_ok_and(|there| (there.ino, there.dev) == (locked.ino, locked.dev))
             };

@@ -1,8 +1,8 @@
 //! A file system in memory that separates durable from visible state.
 //!
 //! It can crash before any call, fail any call, and let an editor act before any call. After a crash it enumerates
-//! every state that a power cut may leave: each prefix of the name changes that no `sync_dir` covered, and all, half
-//! or none of the bytes that no `sync` covered.
+//! every state that a power cut may leave. Such a state contains the first n unsynced changes of names (for each n),
+//! and all, half or none of the unsynced bytes.
 
 mod beside;
 mod cases;
@@ -44,11 +44,11 @@ struct Script {
     /// This call fails with this error. It does nothing, except that a write writes half of its bytes.
     fault: Option<(u64, Errno)>,
     editor: Option<Editor>,
-    /// By how many bytes files can still grow; a larger write is truncated.
+    /// The number of bytes by which all files together can still grow. A larger write is truncated.
     room: Option<usize>,
-    /// The file that the editor changes; `None`: [`EDITED`].
+    /// The file that the editor changes; `None` means [`EDITED`].
     edited: Option<&'static str>,
-    /// Files that programs save, whether they exist or not.
+    /// Saves of other programs. The saved file need not exist.
     saves: [Option<BlindSave>; 2],
     /// Before this call, a program renames a directory.
     moved: Option<(u64, &'static str, &'static str)>,
@@ -60,24 +60,24 @@ struct Script {
     mounted: Option<&'static str>,
 }
 
-/// A save by rename of a text that was read before the run.
+/// A save by rename. Its text does not depend on what the file contains at that moment.
 #[derive(Clone, Copy, Debug)]
 struct BlindSave {
     path: &'static str,
     text: &'static str,
-    /// It happens before this call.
+    /// The save happens before this call.
     call: u64,
 }
 
-/// An editor's save in two parts, each before a call.
+/// An editor's save in two parts. Each part happens before a call.
 #[derive(Clone, Copy, Debug)]
 struct Editor {
     how: Save,
-    /// It reads, or opens, the file.
+    /// Before this call the editor reads or opens the file.
     begins: u64,
-    /// It reads the file again, for a second save.
+    /// Before this call it reads the file again, for the second save of [`Save::RenameTwice`].
     again: u64,
-    /// It writes.
+    /// Before this call it writes.
     ends: u64,
 }
 
@@ -108,11 +108,11 @@ struct World {
     crashed: bool,
     /// The inode and the text that the editor has read.
     in_hand: Option<(u64, Vec<u8>)>,
-    /// The tokens of the completed saves.
+    /// The lines that the editor's completed saves added, [`TOKEN`] or [`FIRST`].
     saved: Vec<String>,
     /// The editor saved over a text that it had not read.
     overwrote: bool,
-    /// The inode that cannot be opened now, because planwatch has a lease on it.
+    /// The inode that the editor cannot open now, because planwatch has a lease on it.
     leased: Option<u64>,
     /// Inodes that another program has open for writing all the time.
     open: BTreeSet<u64>,
@@ -123,12 +123,12 @@ struct World {
     kills: Kills,
 }
 
-/// What the process would leave if it were killed before a call.
+/// Records what the process would leave if it were killed before a call.
 #[derive(Clone, Debug)]
 struct Kills {
-    /// The first call for which that is recorded.
+    /// The first call that is considered.
     from: u64,
-    /// Selects some of the calls.
+    /// Selects some of the calls from `from` on.
     sample: Sample,
     left: Vec<(u64, Left)>,
 }
@@ -139,11 +139,11 @@ impl Kills {
     }
 }
 
-/// What a process leaves.
+/// What a process leaves when it ends or is killed.
 #[derive(Clone, Debug)]
 struct Left {
     state: State,
-    /// The tokens of the editor's completed saves.
+    /// The lines that the editor's completed saves added.
     saved: Vec<String>,
     /// The editor has begun a save and not ended it.
     is_saving: bool,
@@ -452,7 +452,7 @@ impl Disk for ModelDisk {
     }
 
     fn random(&self, bytes: &mut [u8]) -> io::Result<()> {
-        // The same in each run of a script, but different for each call.
+        // The bytes are the same in each run of a script, but different for each call.
         let mut world = self.world();
         world.state.clock += 1;
         let seed = world.state.clock.to_le_bytes();
@@ -516,7 +516,7 @@ impl DiskFile for ModelFile {
 
     fn lease(&self, against: Against) -> Lease {
         let mut world = self.disk.world();
-        // A failing call would count as a system without leases, which `lacks_leases` covers, so the fault is ignored.
+        // A scripted fault is ignored here. It would mean that the system has no leases, and `lacks_leases` covers that.
         world.turn().ok();
         if world.script.lacks_leases {
             return Lease::Unsupported;

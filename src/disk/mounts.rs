@@ -1,7 +1,7 @@
 //! Finds mount points below a plans directory.
 //!
-//! A save through another path of a mounted file causes no event in the directory of the mount point, and neither does
-//! mounting. The kernel's mount table is read again only after it has changed.
+//! Two changes cause no event in the directory of a mount point: mounting something there, and saving the mounted file
+//! through another path. The kernel's mount table is read again only after it has changed.
 
 use std::fs::File;
 use std::path::Path;
@@ -18,14 +18,15 @@ pub struct Mounts {
 }
 
 impl Mounts {
-    /// Mount points below the plans directory, relative to it; what is not UTF-8 is shown with replacement characters.
+    /// Mount points below the plans directory, relative to it. Bytes that are not UTF-8 are shown as replacement
+    /// characters.
     pub fn below(&self) -> &[String] {
         &self.below
     }
 
     /// Checks for mounts and unmounts; returns whether [`Self::below`] changed.
     ///
-    /// Covers all mounts before the call. Without a mount table the list is empty.
+    /// The result includes all mounts made before the call. If the system has no mount table, the list is empty.
     pub fn look(&mut self, root: &Path) -> bool {
         if self.table.as_ref().is_some_and(|it| !has_changed(it)) {
             return false;
@@ -43,7 +44,7 @@ fn has_changed(table: &File) -> bool {
     let changed = PollFlags::PRI | PollFlags::ERR;
     let mut fds = [PollFd::new(table, changed)];
     let now = Timespec { tv_sec: 0, tv_nsec: 0 };
-    // On error the table is read.
+    // After an error the table is read.
     poll(&mut fds, Some(&now)).is_err() || fds[0].revents().intersects(changed)
 }
 
@@ -70,7 +71,7 @@ fn read(_table: &mut Option<File>) -> Option<Vec<u8>> {
     None
 }
 
-/// The mount points of a table that are below `root` and not planwatch's own.
+/// The mount points in `table` that are below `root`, except those in planwatch's own directories.
 fn below(table: &[u8], root: &Path) -> Vec<String> {
     let point = |line: &[u8]| {
         let escaped = line.split(|it| *it == b' ').nth(4)?;
@@ -85,7 +86,7 @@ fn below(table: &[u8], root: &Path) -> Vec<String> {
     below
 }
 
-/// The table escapes blanks, line ends and backslashes as three octal digits.
+/// Decodes blanks, line ends and backslashes, which the table escapes as a backslash and three octal digits.
 fn unescaped(text: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(text.len());
     let mut rest = text;

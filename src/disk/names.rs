@@ -1,7 +1,7 @@
-//! Names: which paths a caller may pass, and how displaced versions are named.
+//! Checks the paths that callers pass, and encodes and parses the names of displaced versions.
 //!
-//! A displaced version's name contains all that is needed to classify it without another file: when it was made, its
-//! expected content, and its origin.
+//! A displaced version's name contains everything that is needed to classify it without reading another file: when it
+//! was made, its expected content, and its origin.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -9,8 +9,8 @@ use std::path::{Component, Path, PathBuf};
 
 use super::error::DiskError;
 
-/// Below the state directory: replaced versions of plan files, the undo log, and a directory that is built before it
-/// gets its name.
+/// Directories in the state directory. They contain, in this order: displaced versions of plan files; the undo log; and
+/// directories that are not yet renamed to their final path.
 pub(super) const DISPLACED: &str = "displaced";
 pub(super) const UNDO: &str = "undo";
 pub(super) const BUILDING: &str = "building";
@@ -18,13 +18,13 @@ pub(super) const BUILDING: &str = "building";
 /// The directory of this machine's runtime state, directly below the plans directory.
 pub(super) const RUNTIME: &str = ".planwatch";
 
-/// The limit of most file systems.
+/// The longest file name on most file systems, in bytes.
 const NAME_LIMIT: usize = 255;
 
-/// Precedes the end of a path that was too long for a name.
+/// Precedes a path whose start was cut off because the name would be too long.
 const CUT: &[u8] = b"%~";
 
-/// The start of a content hash: enough to distinguish versions of one file.
+/// The first 64 bits of a content hash, which are enough to distinguish versions of one file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Content(pub u64);
 
@@ -40,13 +40,13 @@ impl Content {
     }
 }
 
-/// The name of a replaced version of a plan file, or of a draft that is about to be put in place.
+/// The name of a displaced version of a plan file, or of a draft: a new version that is not yet at its path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct VersionName {
     pub origin: Origin,
-    /// Nanoseconds since 1970 when it was made, incremented until unique.
+    /// The time of its creation in nanoseconds since 1970, incremented until it is unique.
     pub id: u64,
-    /// The file's content when it was displaced, as far as the writer knew.
+    /// The content that the writer expected in the displaced file.
     pub base: Content,
     pub new: Content,
     pub path: NamedPath,
@@ -54,10 +54,10 @@ pub(super) struct VersionName {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Origin {
-    /// planwatch had read this version before it replaced it.
+    /// planwatch read this version before replacing it.
     Clean,
-    /// Another program saved it while planwatch wrote. For a moment the file showed a text without this save. A program
-    /// that read that text may still save a text made from it.
+    /// Another program saved this version while planwatch wrote. For a moment, the file had a text without this save. A
+    /// program that read the file at that moment may still save a text that lacks this save.
     Race,
     /// planwatch's own text, rolled back; an editor may have had it open.
     Own,
@@ -82,7 +82,7 @@ pub(super) enum NamedPath {
 }
 
 impl NamedPath {
-    /// The path for display; for a truncated path its end.
+    /// The path for display; if it was truncated, only its end.
     pub(super) fn shown(&self) -> PathBuf {
         match self {
             Self::Whole(path) => path.clone(),
@@ -198,8 +198,7 @@ pub(super) fn checked(relative: &Path) -> Result<(), DiskError> {
     if depth == 0 { Err(bad()) } else { Ok(()) }
 }
 
-/// Whether a name is git's or planwatch's own, so that no path in a repository may contain it. Compares without case,
-/// because some file systems ignore case.
+/// Whether a name is `.git` or one of planwatch's own names. Ignores case, because some file systems do.
 pub(super) fn is_closed_name(name: &OsStr) -> bool {
     name.as_bytes().eq_ignore_ascii_case(b".git") || is_runtime(name)
 }

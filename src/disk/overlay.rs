@@ -1,4 +1,4 @@
-//! Texts that are open in an editor, in front of the files of a disk.
+//! Overlays the files of a disk with the texts that are open in an editor.
 //!
 //! Code that reads through this disk sees the texts as if they were saved. It is for reading and for dry runs: every
 //! call that would change something fails with `EROFS`.
@@ -16,18 +16,19 @@ use super::file_system::{Against, Disk, DiskFile, FileKind, Lease, Open, Rename,
 use super::fs_ops::is;
 use super::plans_dir::PlansDir;
 
-/// An editor's text is complete, so it must not look like a file that is being saved at this moment.
+/// How long before [`OpenTexts::put`] an open text was modified, according to its stat. The text is complete, so it must
+/// not look like a file that is being saved at this moment.
 const AGE_NS: i128 = 10_000_000_000;
 
 #[derive(Clone, Debug)]
 struct OpenText {
     bytes: Arc<[u8]>,
     modified_ns: i128,
-    /// The change time in its stat. It is a counter, not the time of a clock, so that no two texts have the same stat.
+    /// The change time in the text's stat. It is a counter, so that no two texts have the same stat.
     changed_ns: i128,
 }
 
-/// The texts by the absolute path of their files, which need not exist. Copies are cheap.
+/// The open texts, by absolute path. Their files need not exist. Cloning is cheap.
 #[derive(Clone, Debug, Default)]
 pub struct OpenTexts {
     by_path: Arc<BTreeMap<PathBuf, OpenText>>,
@@ -43,7 +44,7 @@ impl OpenTexts {
         Arc::make_mut(&mut self.by_path).insert(path.to_path_buf(), text);
     }
 
-    /// Forgets the text of a file; from here on the file's own content counts.
+    /// Removes the text of a file. Afterwards, reads return the file's own content.
     pub fn remove(&mut self, path: &Path) {
         if self.by_path.contains_key(path) {
             Arc::make_mut(&mut self.by_path).remove(path);
@@ -58,15 +59,15 @@ impl OpenTexts {
 }
 
 impl PlansDir {
-    /// The same directory with these texts in front of its files; it cannot be written to.
+    /// Returns this directory overlaid with `texts`. The result cannot be written to.
     #[must_use]
     pub fn with_open_texts(self, texts: OpenTexts) -> Self {
         let disk = Arc::new(Overlay { below: Arc::clone(&self.disk), texts });
         self.on(disk)
     }
 
-    /// Returns a file's path relative to the plans directory, with symbolic links resolved; `None` if it is elsewhere.
-    /// The file need not exist.
+    /// Returns a file's path relative to the plans directory, with symbolic links resolved. `None` if the file is not in
+    /// the plans directory. The file need not exist.
     pub fn relative_of(&self, path: &Path) -> Option<PathBuf> {
         let (parent, name) = (path.parent()?, path.file_name()?);
         let real = match self.disk.canonical(path) {
@@ -108,7 +109,7 @@ impl Overlay {
         Stat { len: 0, mtime_ns: 0, ctime_ns: 0, ino, dev: 0, mode, nlink: 1, kind, uid: 0, gid: 0 }
     }
 
-    /// The names in a directory that lead to open texts: of their files, and of directories above these.
+    /// The names of entries of `dir` that have an open text, or are directories with open texts below them.
     fn own_names(&self, dir: &Path) -> BTreeSet<OsString> {
         let name =
             |path: &Path| Some(path.strip_prefix(dir).ok()?.components().next()?.as_os_str().to_os_string());

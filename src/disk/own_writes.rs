@@ -1,4 +1,4 @@
-//! What the undo log says about files. Repeated reads only parse what was appended.
+//! Reads from the undo log what planwatch wrote to which file. Repeated reads parse only the appended lines.
 
 use std::collections::BTreeSet;
 use std::hash::{Hash, Hasher};
@@ -9,10 +9,10 @@ use super::path_text::Text;
 use super::plans_dir::PlansDir;
 use super::undo::{Record, What, leaves, records};
 
-/// What planwatch left in a file, according to the undo log.
+/// The content of a file after a write by planwatch, according to the undo log.
 #[derive(Clone, Debug, Eq)]
 pub struct OwnWrite {
-    /// The unit of `undo` that it belongs to.
+    /// The unit of `undo` that the write belongs to.
     pub unit: u64,
     /// Relative to the plans directory.
     pub path: PathBuf,
@@ -22,7 +22,7 @@ pub struct OwnWrite {
     pub by: String,
 }
 
-/// Comparing paths by their components would dominate the cost; they are compared as written.
+/// Compares paths as strings, because comparing their components would dominate the cost.
 impl PartialEq for OwnWrite {
     fn eq(&self, other: &Self) -> bool {
         self.unit == other.unit
@@ -31,7 +31,7 @@ impl PartialEq for OwnWrite {
     }
 }
 
-/// These fields distinguish most writes.
+/// Hashes only fields that distinguish most writes.
 impl Hash for OwnWrite {
     fn hash<H: Hasher>(&self, state: &mut H) {
         (self.unit, &self.left).hash(state);
@@ -47,7 +47,8 @@ pub struct OwnLog {
 }
 
 impl OwnLog {
-    /// Lists what the last writes left, newest last. A file with other content was changed by another program.
+    /// The last recorded writes, oldest first, followed by the writes of all undos. If a file's content is in none of
+    /// them, another program changed the file.
     pub fn writes(&self) -> &[OwnWrite] {
         &self.writes
     }
@@ -56,7 +57,7 @@ impl OwnLog {
     pub fn read(&mut self, plans: &PlansDir) -> bool {
         let mut bytes =
             plans.runtime_dir().map(|_| plans.undo_log_bytes(&plans.state_dir())).unwrap_or_default();
-        // A line without an end is still being written.
+        // A last line without a line end is still being written.
         bytes.truncate(bytes.iter().rposition(|&byte| byte == b'\n').map_or(0, |at| at + 1));
         let known = match bytes.strip_prefix(self.bytes.as_slice()) {
             Some([]) => return false,
@@ -81,14 +82,15 @@ impl OwnLog {
     }
 }
 
-/// The log at one moment, for queries about single files.
+/// The text of the log, as read at one moment, for queries about single files.
 #[derive(Debug)]
 pub(super) struct LastWrites(String);
 
 impl PlansDir {
     pub(super) fn last_writes(&self) -> LastWrites {
         let bytes = self.undo_log_bytes(&self.known_state_dir());
-        // `from_utf8_lossy` alone would take a tenth of the time of a write (benchmark T6).
+        // `from_utf8_lossy` is called only for invalid text: otherwise it would take a tenth of the time of a write
+        // (benchmark T6).
         let text = String::from_utf8(bytes);
         LastWrites(text.unwrap_or_else(|it| String::from_utf8_lossy(it.as_bytes()).into_owned()))
     }
@@ -97,23 +99,23 @@ impl PlansDir {
 /// What planwatch last did with a file.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Last {
-    /// The length of the file after planwatch's last write, and the hash of its content; after an `undo` only the hash is
-    /// known.
+    /// planwatch wrote the file. Contains the length and the content hash after the write; the length is not known after
+    /// an `undo`.
     Written(Option<u64>, Content),
-    /// It renamed the file that had this path before, and has not written it.
+    /// planwatch renamed the file and has not written it. Contains the path from before the rename.
     RenamedFrom(PathBuf),
-    /// It gave the file another path.
+    /// planwatch renamed the file to another path.
     RenamedAway,
 }
 
 impl LastWrites {
     /// `None` if the log has no change of this file.
     pub(super) fn of(&self, relative: &Path) -> Option<Last> {
-        // Only lines that contain the path are decoded, and all lines of `undo`, newest first.
+        // The newest line comes first. Only lines that contain the path, and lines that record an undo, are decoded.
         let mut path = relative.to_path_buf();
         let mut wanted = serde_json::to_string(&Text::of(&path)).ok()?;
         let mut undone = BTreeSet::new();
-        // The text that the oldest undone write found so far had replaced; `undo` has put it back.
+        // The text that was replaced by the oldest undone write found so far, and that `undo` has restored.
         let mut back = None;
         for line in self.0.rsplit('\n') {
             if !line.contains(&wanted) && !line.contains("\"undone\"") {

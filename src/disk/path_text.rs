@@ -1,4 +1,4 @@
-//! Paths in planwatch's logs, which are JSON and can hold only text.
+//! Paths in planwatch's logs, which are JSON and can contain only text.
 
 use std::ffi::OsString;
 use std::fmt::Write as _;

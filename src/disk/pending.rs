@@ -1,5 +1,5 @@
-//! An interrupted change of several files, for commands that only read: they report it, and the next command that
-//! writes resolves it.
+//! Finds an interrupted change of several files. Commands that only read report it, and the next command that writes
+//! finishes or undoes it.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -13,23 +13,24 @@ use super::plans_dir::PlansDir;
 pub struct Pending {
     pub verb: String,
     pub at: String,
-    /// What it writes, relative to the plans directory.
+    /// The paths that it writes, relative to the plans directory.
     pub paths: Vec<PathBuf>,
 }
 
 impl PlansDir {
-    /// Whether there is a change whose outcome is open; taking the lock resolves it.
+    /// Whether a change of several files is in progress or was interrupted. Taking the lock finishes or undoes an
+    /// interrupted one.
     pub fn has_journal(&self) -> bool {
         self.disk.lstat(&self.state_dir().join(super::journal::JOURNAL)).is_ok()
     }
 
-    /// Returns a change that a crash interrupted and no command has resolved yet.
+    /// Returns a change that a crash interrupted and that no command has finished or undone yet.
     ///
-    /// `None` while a process has the lock: it may be making the change now.
+    /// `None` while a process holds the lock, because that process may be making the change.
     pub fn pending(&self) -> Option<Pending> {
         let state = self.state_dir();
         let journal = state.join(super::journal::JOURNAL);
-        // Usually there is none, and nothing else is read.
+        // Usually there is no journal; then nothing else is read.
         self.disk.lstat(&journal).ok()?;
         self.runtime_dir()?;
         let _lock = self.disk.lock(&state.join("lock"), Duration::ZERO).ok()??;

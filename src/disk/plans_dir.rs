@@ -21,13 +21,13 @@ use super::runtime::{self, Home, Trust};
 /// The size limit of plan files (see `docs/format.md`).
 pub const FILE_LIMIT: u64 = 4 << 20;
 
-/// Links followed in one path before it counts as a cycle.
+/// How many symbolic links of one path are followed before the path counts as a cycle.
 const LINK_LIMIT: usize = 40;
 
-/// Locks that are held while this exists.
+/// Locks, which are released on drop.
 pub(super) type Locks = Vec<Box<dyn DiskFile>>;
 
-/// The directory that holds the plans.
+/// The directory that contains the plans.
 ///
 /// Opening it changes nothing; `.planwatch` is created when it is first needed.
 #[derive(Debug)]
@@ -47,10 +47,11 @@ pub struct PlansDir {
     makes: bool,
 }
 
+/// When [`PlansDir::prepare`] may create the state directory.
 #[derive(Clone, Copy)]
 pub(super) enum Making {
     Not,
-    /// If `.planwatch` is missing and there is a plan.
+    /// Only if `.planwatch` is missing and there is a plan.
     ForPlans,
     Anyway,
 }
@@ -59,16 +60,16 @@ pub(super) enum Making {
 pub struct Snapshot {
     pub bytes: Vec<u8>,
     pub stat: Stat,
-    /// The file itself, relative to the plans directory; differs from the requested path if that leads through
-    /// symbolic links.
+    /// The path of the file itself, relative to the plans directory. Differs from `asked` if `asked` contains symbolic
+    /// links.
     pub real: PathBuf,
-    /// The requested path, under which the index has the file.
+    /// The requested path, under which the index stores the file.
     pub asked: PathBuf,
 }
 
 impl PlansDir {
-    /// `state_home` is the user's own state directory, with the key that distinguishes `.planwatch` directories of
-    /// this machine from foreign ones.
+    /// `state_home` is the user's own state directory. It contains the key that distinguishes `.planwatch` directories
+    /// of this machine from foreign ones.
     pub fn open(disk: Arc<dyn Disk>, root: &Path, state_home: Option<&Path>) -> Result<Self, DiskError> {
         let root = disk.canonical(root).map_err(|error| DiskError::reading(root, error))?;
         let stat = disk.lstat(&root).map_err(|error| DiskError::reading(&root, error))?;
@@ -88,14 +89,15 @@ impl PlansDir {
         })
     }
 
-    /// The same directory as another disk shows it.
+    /// Returns the same directory on another disk.
     pub(super) fn on(self, disk: Arc<dyn Disk>) -> Self {
         Self { disk, ..self }
     }
 
-    /// The files of a project, with the state in a directory of the given name, or in `home` as long as that exists.
+    /// Treats this directory as the root of a project. Its state is in `home` as long as that exists, otherwise in a
+    /// directory named `runtime`.
     ///
-    /// Nothing of it is recorded for `undo`.
+    /// Changes of a project's files are not recorded for `undo`.
     pub(super) fn of_project(self, runtime: &'static str, home: Option<Home>) -> Self {
         Self { runtime, home: Mutex::new(home), ..self }
     }
@@ -110,15 +112,16 @@ impl PlansDir {
         self.runtime != RUNTIME
     }
 
-    /// Sets the user's cache directory, for an index where `.planwatch` cannot hold it.
+    /// Sets the user's cache directory, in which the index is stored if it cannot be in `.planwatch`.
     #[must_use]
     pub fn with_cache_home(self, home: Option<&Path>) -> Self {
         Self { cache_home: home.map(Path::to_path_buf), ..self }
     }
 
-    /// From here on `.planwatch` is used only if another process created it.
+    /// Returns a `PlansDir` that never creates `.planwatch`, and uses it only if another process has created it.
     ///
-    /// For long-running processes: a plans directory without `.planwatch` may be in the middle of a deletion.
+    /// Long-running processes need this, because a plans directory without `.planwatch` may be in the middle of a
+    /// deletion.
     #[must_use]
     pub fn only_looking(self) -> Self {
         Self { makes: false, home: Mutex::new(None), ..self }
@@ -129,24 +132,26 @@ impl PlansDir {
     }
 
     /// Returns the state directory, usually `.planwatch`. It is created if there is a plan but no `.planwatch`. `None`
-    /// if it cannot be created, or if only the lock and displaced versions may be in it.
+    /// if it cannot be created, or if it may be used only for the lock and displaced versions.
     ///
-    /// A reader leaves no trace in a directory without plans, nor in a foreign `.planwatch`.
+    /// A reader creates nothing in a directory without plans or in a foreign `.planwatch`.
     pub fn runtime_dir(&self) -> Option<PathBuf> {
         self.prepare(Making::ForPlans).ok().filter(|it| it.trust == Trust::Own).map(|it| it.dir)
     }
 
-    /// Whether the key that marks this user's own `.planwatch` exists. If it is missing, it is created if possible.
+    /// Whether the key that marks this user's own `.planwatch` exists. Tries to create a missing key.
     pub fn has_key(&self) -> bool {
         self.state_home.as_deref().is_some_and(|home| runtime::key(&*self.disk, home).is_some())
     }
 
-    /// Like [`Self::runtime_dir`], but always created, beside the state of others if there is some.
+    /// Like [`Self::runtime_dir`], but also creates the directory if there is no plan, or if `.planwatch` is foreign. In
+    /// the second case it is in `.planwatch/by` or `.planwatch.by`.
     pub fn made_runtime_dir(&self) -> Option<PathBuf> {
         self.prepare(Making::Anyway).ok().filter(|it| it.trust == Trust::Own).map(|it| it.dir)
     }
 
-    /// Returns the state directory as far as it may be used; if there is none, a path without files.
+    /// Returns the state directory, even if it may be used only for the lock and displaced versions. If there is none,
+    /// returns a path that contains no files.
     pub fn state_dir(&self) -> PathBuf {
         let main = self.root.join(self.runtime);
         // `by` itself contains no files.
@@ -158,7 +163,7 @@ impl PlansDir {
         self.prepare(Making::Not).ok()
     }
 
-    /// Like [`Self::state_dir`], as last determined.
+    /// Like [`Self::state_dir`], but returns a directory that was found before without checking it again.
     pub(super) fn known_state_dir(&self) -> PathBuf {
         let known =
             self.home.lock().unwrap_or_else(PoisonError::into_inner).as_ref().map(|it| it.dir.clone());
@@ -171,7 +176,7 @@ impl PlansDir {
         dir.strip_prefix(&self.root).unwrap_or(Path::new(self.runtime)).join(name)
     }
 
-    /// Whether `.planwatch` holds the state of others: another user, another state home, or the author of a
+    /// Whether `.planwatch` contains the state of another user, of another state home, or of the author of a
     /// repository.
     pub fn has_foreign_state(&self) -> bool {
         let main = self.root.join(self.runtime);
@@ -180,8 +185,8 @@ impl PlansDir {
 
     /// Reads a whole file.
     ///
-    /// Bytes and stat belong together: a file that changes meanwhile is read again; if it keeps changing, the error is
-    /// `file-changed`.
+    /// The bytes and the stat are those of one version. A file that changes meanwhile is read again; if it keeps
+    /// changing, the error is `file-changed`.
     pub fn read(&self, relative: &Path) -> Result<Snapshot, DiskError> {
         checked(relative)?;
         match self.read_plain(relative) {
@@ -193,7 +198,7 @@ impl PlansDir {
         }
     }
 
-    /// Reads a file whose path holds no symbolic link.
+    /// Reads a file whose path contains no symbolic link.
     fn read_plain(&self, relative: &Path) -> Result<Snapshot, DiskError> {
         let path = self.root.join(relative);
         for _ in 0..3 {
@@ -206,7 +211,7 @@ impl PlansDir {
         Err(DiskError::FileChanged { path })
     }
 
-    /// Follows the symbolic links of a path, as long as they stay inside.
+    /// Resolves the symbolic links of a path; fails if one of them leads out of the plans directory.
     pub(super) fn resolve(&self, relative: &Path) -> Result<PathBuf, DiskError> {
         let leads_out = || DiskError::LeadsOut { path: self.root.join(relative) };
         let mut real = PathBuf::new();
@@ -244,8 +249,8 @@ impl PlansDir {
         if is_closed { Err(leads_out()) } else { Ok(real) }
     }
 
-    /// Whether a write had to do without the exchange of names, and could have lost a save between its last check and
-    /// its rename.
+    /// Whether a write could not exchange names. Such a write may have lost a save between its last check and its
+    /// rename.
     pub fn lacks_exchange(&self) -> bool {
         self.no_exchange.load(Ordering::Relaxed)
     }

@@ -1,11 +1,13 @@
-//! Whether a process still exists, identified by number, start time, boot and namespaces.
+//! Checks whether a process still exists. A process is identified by its number, start time, boot and namespaces.
 //!
-//! This is read from `/proc`, which only Linux has. If processes cannot be seen, as on other systems, in another
-//! container or under `hidepid`, the answer is "unseen": a guess could take a claim from a live worker.
+//! The information comes from `/proc`, which only Linux has. On other systems, in another container or under
+//! `hidepid`, processes cannot be seen. The result is then [`ProcessState::Unseen`], because a wrong guess could take a
+//! claim from a live worker.
 //!
 //! A number is valid in one pid namespace, and a start time in one time namespace: the kernel adds the boot time
-//! offset of the reader's namespace to field 22 (`time_namespaces(7)`). A namespace is identified by its link in
-//! `/proc/self/ns`, which contains its inode. All namespaces have the same device, which is not in the link.
+//! offset of the reader's namespace to field 22 (`time_namespaces(7)`). A namespace is identified by the target of its
+//! link in `/proc/self/ns`, which contains the namespace's inode. The device is not needed: it is the same for all
+//! namespaces.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -31,7 +33,8 @@ pub struct Process {
     pub clock: Option<String>,
 }
 
-/// The reader's namespaces; numbers and times of processes are valid only there.
+/// The boot and the namespaces of the process that reads `/proc`. Numbers and start times of processes are valid only
+/// in these.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Place {
     boot: Option<String>,
@@ -64,12 +67,13 @@ impl Process {
     }
 
     pub fn state(&self, disk: &dyn Disk) -> ProcessState {
-        // Process 1 always exists: if it cannot be seen, others are hidden too.
+        // Process 1 always exists. If it cannot be seen, other processes are hidden, too.
         let sees_others = || !matches!(sight(disk, 1), Sighting::Missing);
         self.judge(&Place::of(disk), || sight(disk, self.pid), sees_others)
     }
 
-    /// Decides from the reader's place, what it sees under this number, and whether it sees other processes.
+    /// Decides the state. `sight` looks up this number in the reader's `/proc`, and `sees_others` checks whether the
+    /// reader sees other processes.
     fn judge(
         &self,
         reader: &Place,
@@ -77,7 +81,7 @@ impl Process {
         sees_others: impl FnOnce() -> bool,
     ) -> ProcessState {
         if reader.space.as_ref() != Some(&self.space) {
-            // The boot proves nothing either: `systemd-nspawn` gives each container its own boot id.
+            // Even a different boot id would prove nothing: `systemd-nspawn` gives each container its own.
             return ProcessState::Unseen;
         }
         match &reader.boot {
@@ -87,8 +91,8 @@ impl Process {
         }
         match (&self.clock, &reader.clock) {
             (Some(then), Some(now)) if then == now => {}
-            // A record of an earlier release: an equal start time proves that this is the same process, a different
-            // one proves nothing.
+            // In a record of an earlier release, an equal start time proves that this is the same process. A different
+            // start time proves nothing.
             (None, _) => {
                 let is_same = matches!(sight(), Sighting::Running { start } if start == self.start);
                 return if is_same { ProcessState::Running } else { ProcessState::Unseen };
@@ -137,7 +141,7 @@ fn sight(disk: &dyn Disk, pid: u32) -> Sighting {
         Err(error) if is(&error, Errno::NOENT) || is(&error, Errno::SRCH) => return Sighting::Missing,
         Err(_) => return Sighting::Hidden,
     };
-    // The name is in parentheses and may contain anything, including parentheses and blanks.
+    // The name of the process is in parentheses and may contain anything, including parentheses and blanks.
     let text = String::from_utf8_lossy(&bytes);
     let mut fields = text.rsplit_once(')').map(|(_, rest)| rest.split_whitespace()).into_iter().flatten();
     let state = fields.next();
@@ -165,7 +169,7 @@ pub fn since_boot() -> Duration {
     Duration::new(seconds.unwrap_or(0), nanoseconds.unwrap_or(0))
 }
 
-/// Identifies the boot of the machine; `None` if the system does not provide it.
+/// The id of the machine's current boot; `None` if the system does not provide one.
 pub fn boot(disk: &dyn Disk) -> Option<String> {
     let file = disk.open(Path::new("/proc/sys/kernel/random/boot_id"), Open::Read).ok()?;
     let text = String::from_utf8(file.read(64, 37).ok()?).ok()?;
@@ -205,7 +209,7 @@ mod tests {
         let seen = [same, other, Dead, Missing, Hidden];
         let here_is = [ProcessState::Running, Gone, Gone, Gone, Unseen];
         let old_is = [ProcessState::Running, Unseen, Unseen, Unseen, Unseen];
-        // The claim's time namespace, the reader's place, and the result for each of `seen`.
+        // The time namespace in the record, the reader's boot and namespaces, and the result for each of `seen`.
         let table = [
             (Some("t"), here(), here_is),
             (Some("t"), place("b", "p", "u"), [Unseen; 5]),

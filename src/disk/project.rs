@@ -1,9 +1,9 @@
-//! A project around the plans: the few files in it that a user asks planwatch to write.
+//! Writes the few files of a project, outside of its plans, that a user asks planwatch to write.
 //!
-//! They are the user's, and may be open in an editor, so they are written as plan files are: under a lock, as one batch
-//! with a journal, and displaced versions are stored and compared again later. Journal and versions are in the plans
-//! directory's own state, or in a hidden directory of the project. Symbolic links are followed inside the project, and
-//! never out of it.
+//! These files belong to the user and may be open in an editor. Therefore they are written like plan files: under a
+//! lock, and as one batch with a journal. Displaced versions are stored and compared again later. The journal and the
+//! versions are in the state directory of the plans, or in a hidden directory of the project. Symbolic links are
+//! followed inside the project; a link that leads out of it is an error.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -28,11 +28,12 @@ const HIDDEN: &str = ".planwatch-init";
 #[derive(Debug)]
 pub struct Project {
     files: PlansDir,
-    /// The directory for the project's state in the state directory of its plans; `None` if it cannot be there.
+    /// The directory for the project's state in the state directory of its plans; `None` if the state cannot be stored
+    /// there.
     place: Option<PathBuf>,
 }
 
-/// What a call found or did in addition to its task; to be reported even if the call failed.
+/// What a call found or did in addition to its task. Callers report it even if the call failed.
 #[derive(Debug, Default)]
 pub struct ProjectReport {
     /// The change that a crash had interrupted and that this call finished or undid.
@@ -40,7 +41,7 @@ pub struct ProjectReport {
     pub kept: Vec<Kept>,
 }
 
-/// There is no record of the earlier length of these files, so each counts as one byte long: only an empty file looks
+/// The earlier lengths of these files are not recorded. With an assumed length of one byte, only an empty file counts as
 /// half saved.
 #[derive(Debug)]
 struct NotEmpty;
@@ -70,7 +71,7 @@ impl Project {
         self.files.root()
     }
 
-    /// Returns where a path leads, relative to the root: without symbolic links, whether the file is there or not.
+    /// Resolves the symbolic links of a path. The result is relative to the root. The file need not exist.
     pub fn place(&self, relative: &Path) -> Result<PathBuf, DiskError> {
         let path = self.files.root.join(relative);
         let leads_out = || DiskError::LeadsOutOfProject { path: path.clone() };
@@ -97,7 +98,7 @@ impl Project {
 
     /// Reads a file; `None` if it does not exist.
     ///
-    /// An empty file that was modified a moment ago is [`DiskError::HalfSaved`].
+    /// Fails with [`DiskError::HalfSaved`] if the file is empty and was modified a moment ago.
     pub fn read(&self, relative: &Path) -> Result<Option<Vec<u8>>, DiskError> {
         match self.files.read(&self.place(relative)?) {
             Ok(found) => {
@@ -117,7 +118,7 @@ impl Project {
 
     /// Carries out all operations, or none, as [`Locked::batch`](super::Locked::batch) does.
     ///
-    /// A file that is not as its operation expects it is [`DiskError::FileChanged`].
+    /// Fails with [`DiskError::FileChanged`] if a file differs from what its operation expects.
     pub fn write(
         &self,
         (verb, at): (&str, &str),
@@ -145,9 +146,9 @@ impl Project {
         })
     }
 
-    /// Completes or rolls back what a crash interrupted, and removes displaced versions that nothing needs any more.
+    /// Finishes or undoes a change that a crash interrupted, and removes displaced versions that are no longer needed.
     ///
-    /// Creates no state if there is none.
+    /// Does nothing if there is no state directory.
     pub fn settle(&self, waiting: &mut dyn FnMut(), report: &mut ProjectReport) -> Result<(), DiskError> {
         if self.files.found_home().is_none() {
             return Ok(());
@@ -167,7 +168,7 @@ impl Project {
         }
     }
 
-    /// Lists texts that are in no file and were kept; their paths are relative to the root. Changes nothing.
+    /// Lists the stored versions that are in no file of the project, with paths relative to the root. Changes nothing.
     pub fn kept(&self) -> Vec<Kept> {
         if self.files.found_home().is_some() { self.files.kept() } else { Vec::new() }
     }
@@ -190,9 +191,9 @@ impl PlansDir {
     }
 }
 
-/// The place for the state of a project in the state directory of its plans. `None` if there is no state directory that
-/// is verified as this user's own, or if it is outside the project or on another mount, from which no file can be
-/// renamed.
+/// The directory for the state of a project, in the state directory of its plans. `None` if that state directory is
+/// missing, not verified as this user's own, outside the project, or on another mount. Files cannot be renamed between
+/// mounts.
 fn place_in(plans: &PlansDir, root: &Path) -> Option<PathBuf> {
     let disk = &*plans.disk;
     let own = plans.found_home().filter(|it| it.trust == Trust::Own && it.dir.starts_with(root))?;

@@ -9,7 +9,7 @@ use super::names::checked;
 use super::plans_dir::{FILE_LIMIT, PlansDir};
 
 impl PlansDir {
-    /// Returns whether there is a directory, possibly behind a symbolic link that stays inside the plans directory.
+    /// Whether a path is a directory, or a symbolic link to a directory inside the plans directory.
     pub fn is_dir(&self, relative: &Path) -> bool {
         let is_dir = |it: &Path| self.disk.lstat(&self.root.join(it)).map(|it| it.kind);
         match checked(relative).map(|()| is_dir(relative)) {
@@ -53,8 +53,8 @@ impl PlansDir {
         names.unwrap_or_default().iter().any(|it| it.to_str().is_none())
     }
 
-    /// The machine's clock, in nanoseconds since 1970. A file with a stamp of this moment may still change without
-    /// a new stamp.
+    /// The machine's clock, in nanoseconds since 1970. A file that was modified at this moment may still change without
+    /// getting a new stamp.
     pub fn now_ns(&self) -> i128 {
         self.disk.now_ns()
     }

@@ -1,8 +1,9 @@
-//! Which files outside the plans a path may name, depending on its origin.
+//! Decides which files outside the plans a path may name, depending on the origin of the path.
 //!
-//! The user may name any file. A path from a client or from the repository, including symbolic links in it, may only
-//! lead to files of the repository, and never into git's or planwatch's own directories. A path is resolved first and
-//! then opened without following links ([`Disk::open`]), so a link that appears in between is an error.
+//! The user may name any file except planwatch's own secrets. A path that a client sent or that a file of the
+//! repository contains may lead only to files of the repository, except those of git and planwatch. The same applies to
+//! any path that goes through a symbolic link in the repository. A path is resolved first and then opened without
+//! following links ([`Disk::open`]), so a link that appears in between is an error.
 
 use std::ffi::OsStr;
 use std::io;
@@ -23,7 +24,7 @@ pub enum Origin {
     Elsewhere,
 }
 
-/// A repository, and the directories in and around it that no path may name.
+/// A repository, and the directories whose files only the user may name.
 #[derive(Debug)]
 pub struct Reach<'a> {
     pub(super) disk: &'a dyn Disk,
@@ -36,7 +37,7 @@ pub struct Reach<'a> {
 impl<'a> Reach<'a> {
     /// `state_home` is the user's state directory, which contains the key.
     pub fn of(disk: &'a dyn Disk, repository: &Path, state_home: Option<&Path>) -> Self {
-        // If the repository does not exist, nothing is inside it.
+        // If the repository does not exist, no file is inside it, and its path need not be resolved.
         let root = disk.canonical(repository).unwrap_or_else(|_| repository.to_path_buf());
         let git = Worktree::at(disk, &root).map(Worktree::directories).into_iter().flatten();
         let state = state_home.and_then(|it| disk.canonical(it).ok()).map(|it| it.join("planwatch"));
@@ -44,9 +45,10 @@ impl<'a> Reach<'a> {
         Self { disk, root, closed }
     }
 
-    /// Resolves a path; relative ones start at the repository's root.
+    /// Resolves a path. A relative path starts at the repository's root.
     ///
-    /// Rejected paths are [`DiskError::OutsideRepository`] or [`DiskError::Secret`], whether they exist or not.
+    /// Fails with [`DiskError::OutsideRepository`] or [`DiskError::Secret`] if the path is not allowed. The first error
+    /// does not show whether the file exists.
     pub fn find(&self, path: &Path, origin: Origin) -> Result<PathBuf, DiskError> {
         let outside = || DiskError::OutsideRepository { path: path.to_path_buf() };
         let whole = self.root.join(path);
@@ -109,7 +111,7 @@ impl<'a> Reach<'a> {
         &self.root
     }
 
-    /// Whether a symbolic link on the way is in the repository: such a link may have come with it.
+    /// Whether a path goes through a symbolic link in the repository. Such a link may have come with the repository.
     fn follows_own_link(&self, path: &Path) -> bool {
         let mut at = PathBuf::new();
         for part in path.components() {
@@ -129,7 +131,7 @@ impl<'a> Reach<'a> {
     }
 }
 
-/// Whether this is a token or key of planwatch, which grants the user's rights.
+/// Whether this is one of planwatch's tokens, stamps or keys, which must stay secret.
 fn is_secret(real: &Path, closed: &[PathBuf]) -> bool {
     let name = |it: Option<&OsStr>| it.unwrap_or_default().to_ascii_lowercase();
     let file = name(real.file_name());
@@ -290,7 +292,7 @@ mod tests {
     #[test]
     fn the_directories_of_another_working_tree_are_closed_too() {
         let place = Place::new();
-        // A working tree whose git directory is in it under another name, as with `--separate-git-dir`.
+        // The git directory is in the working tree under another name, as with `--separate-git-dir`.
         fs::rename(place.at("shop/.git"), place.at("shop/meta")).unwrap();
         fs::write(place.at("shop/.git"), "gitdir: meta\n").unwrap();
         for path in ["meta/config", ".git", "META/../meta/config"] {

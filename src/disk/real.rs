@@ -1,7 +1,7 @@
-//! The primitive calls on the machine's own file systems.
+//! Implements [`Disk`] with system calls on the machine's own file systems.
 //!
-//! Knows system calls and their quirks, but nothing about how planwatch changes files. Opens nothing through a symbolic
-//! link and never blocks on a FIFO.
+//! Handles the quirks of system calls, and contains no rules about how planwatch changes files. Never opens anything
+//! through a symbolic link, and never blocks on a FIFO.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -173,16 +173,16 @@ impl Disk for RealDisk {
     }
 }
 
-/// A file to lock, and the channel that returns it locked.
+/// A file to lock, and the channel that returns the file when it is locked.
 type Wanted = (File, SyncSender<rustix::io::Result<File>>);
 
-/// Idle threads that wait for the next lock. They are reused, because starting a thread takes about as long as a lock
-/// is often held.
+/// Idle threads that can wait for a lock. They are reused, because starting a thread often takes as long as the lock is
+/// held.
 static IDLE: Mutex<Vec<Sender<Wanted>>> = Mutex::new(Vec::new());
 
 /// Waits in another thread, because `flock` has no time limit. The kernel queues waiters fairly.
 ///
-/// An abandoned thread takes the lock eventually, finds the receiver gone and releases it.
+/// If the wait times out, the thread takes the lock later, finds that the receiver is gone, and releases the lock.
 fn wait_for_lock(file: File, patience: Duration) -> io::Result<Option<Box<dyn DiskFile>>> {
     let (hand_over, arrival) = mpsc::sync_channel(0);
     let idle = IDLE.lock().unwrap_or_else(PoisonError::into_inner).pop();
@@ -220,7 +220,7 @@ impl DiskFile for RealFile {
     }
 
     fn read(&self, limit: u64, expected: u64) -> io::Result<Vec<u8>> {
-        // One byte more than expected: the call that reads everything also detects the end.
+        // With room for one more byte than expected, the call that reads everything also detects the end of the file.
         let room = usize::try_from(expected.min(limit)).unwrap_or(0) + 1;
         let mut bytes = vec![0; room];
         let mut filled = 0;
@@ -295,7 +295,7 @@ fn copy_attributes(from: &Path, to: &File) {
 #[cfg(target_os = "linux")]
 const NAMES: usize = 8 << 10;
 
-/// Uses the handle itself: `rustix::fs::Dir` would open the directory again.
+/// Reads from the handle itself, because `rustix::fs::Dir` would open the directory again.
 #[cfg(target_os = "linux")]
 fn read_names(handle: &File) -> io::Result<Vec<OsString>> {
     let mut buffer = [std::mem::MaybeUninit::uninit(); NAMES];
@@ -322,7 +322,7 @@ fn name_of(listed: &std::ffi::CStr) -> Option<OsString> {
     (name != b"." && name != b"..").then(|| OsString::from_vec(name.to_vec()))
 }
 
-/// Opens a path that may not contain a symbolic link.
+/// Opens a path; fails if it contains a symbolic link.
 #[cfg(target_os = "linux")]
 fn open_without_links(path: &Path, flags: OFlags, mode: Mode) -> io::Result<File> {
     use rustix::fs::{ResolveFlags, openat2};
@@ -340,7 +340,7 @@ fn open_without_links(path: &Path, flags: OFlags, mode: Mode) -> io::Result<File
     open_part_by_part(path, flags | OFlags::CLOEXEC | OFlags::NOFOLLOW, mode)
 }
 
-/// Opens the directories on the way one by one, so that none can be a symbolic link.
+/// Opens the directories of the path one by one, so that none can be a symbolic link.
 fn open_part_by_part(path: &Path, flags: OFlags, mode: Mode) -> io::Result<File> {
     let way = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let parts: Vec<&OsStr> = path
@@ -360,7 +360,8 @@ fn open_part_by_part(path: &Path, flags: OFlags, mode: Mode) -> io::Result<File>
     Ok(openat(&at, *last, flags, mode)?.into())
 }
 
-/// `O_DIRECTORY` hides that a component is a link: the error is "not a directory" in both cases.
+/// Treats a component that is not a directory as a link. With `O_DIRECTORY`, the system reports "not a directory" for
+/// links, too.
 fn link_on_the_way(error: Errno) -> Errno {
     if error == Errno::NOTDIR { Errno::LOOP } else { error }
 }

@@ -1,8 +1,8 @@
-//! A directory of small files that processes share. Each appears whole or not at all, and one lock serializes their
-//! writers.
+//! A directory of small files, the records, that processes share. A reader sees a record whole or not at all, and one
+//! lock serializes the writers.
 //!
-//! Nothing is synced: a power cut may remove the last records or leave one empty. Users of this module must be safe
-//! without their records.
+//! Records are not synced, so a power cut may remove the last records or leave one empty. Code that uses this module
+//! must stay safe if records are missing.
 
 use std::io;
 use std::path::PathBuf;
@@ -16,18 +16,18 @@ use super::file_system::{Disk, DiskFile, FileKind, Open, Rename, Stat};
 use super::fs_ops::{Safe, is, make_dirs, read_own, write_new};
 use super::plans_dir::PlansDir;
 
-/// The size limit of records, except logs, which their owners shorten.
+/// The size limit of a record, in bytes. Logs have no limit here: the code that writes them shortens them.
 const LIMIT: u64 = 16 << 20;
 
 const LOCK: &str = "lock";
 
-/// How long to wait for the lock, which is held for a write or two.
+/// How long to wait for the lock. Other processes need it only for one or two writes.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// How often the directory may be removed while its lock is being taken.
+/// How many times taking the lock is tried. A try fails if another process removes the directory meanwhile.
 const LOCK_TRIES: usize = 100;
 
-/// A directory of records, created with the first one.
+/// A directory of records, created with the first record.
 #[derive(Clone, Debug)]
 pub struct Records {
     disk: Arc<dyn Disk>,
@@ -56,7 +56,7 @@ pub struct LockedRecords {
     _lock: Box<dyn DiskFile>,
 }
 
-/// One record that this process alone may change, for as long as this exists.
+/// One record that is locked by this process until this value is dropped.
 #[derive(Debug)]
 pub struct HeldRecord {
     records: Records,
@@ -76,7 +76,8 @@ impl HeldRecord {
 }
 
 impl PlansDir {
-    /// The records of this plans directory on this machine; `None` if its state cannot be trusted.
+    /// The records of this plans directory on this machine. `None` if there are none, or if its state directory cannot
+    /// be trusted.
     ///
     /// Creates nothing.
     pub fn own_records(&self) -> Option<Records> {
@@ -85,7 +86,7 @@ impl PlansDir {
         (is_made && self.runtime_dir().is_some()).then_some(records)
     }
 
-    /// Like [`Self::own_records`], created if necessary.
+    /// Like [`Self::own_records`], but creates the state directory if necessary.
     pub fn own_records_to_write(&self) -> Option<Records> {
         let dir = self.made_runtime_dir()?.join("leases");
         Some(Records::own(&self.disk, dir))
@@ -95,7 +96,7 @@ impl PlansDir {
         self.disk.random(bytes).map_err(|error| DiskError::reading(&self.root, error))
     }
 
-    /// The primitive calls, for reads outside the plans directory.
+    /// The disk, for reads outside the plans directory.
     pub fn disk(&self) -> &dyn Disk {
         &*self.disk
     }
@@ -161,13 +162,14 @@ impl Records {
         read_own(&*self.disk, &self.dir.join(name), u64::MAX)
     }
 
-    /// Checks whether records can be written; the error says why not. Leaves only the lock file, and only if the
-    /// directory exists.
+    /// Checks whether records can be written; the error contains the reason if they cannot. Creates the lock file if the
+    /// directory exists. Otherwise creates the directory and removes it again.
     pub fn is_writable(&self) -> io::Result<()> {
         match self.disk.lock(&self.dir.join(LOCK), Duration::ZERO) {
             Err(error) if is(&error, Errno::NOENT) => {
                 make_dirs(&*self.disk, &self.dir, self.modes.dir)?;
-                // Another process that just started to use it prevents the removal or recreates it.
+                // If another process has just started to use the directory, the removal fails, or that process
+                // recreates the directory.
                 self.disk.remove_dir(&self.dir).ok();
                 Ok(())
             }
@@ -180,8 +182,8 @@ impl Records {
     pub fn hold(&self, name: &str, patience: Duration) -> Result<Option<HeldRecord>, DiskError> {
         let lock = || {
             make_dirs(&*self.disk, &self.dir, self.modes.dir)?;
-            // The file stays. If it were removed, another process could lock a new file of the same name at the same
-            // time.
+            // The lock file is never removed. If it were, another process could lock a new file of the same name at the
+            // same time.
             self.disk.lock(&self.dir.join(format!("{name}.lock")), patience)
         };
         let lock = lock().map_err(|error| self.failed(error))?;
@@ -220,7 +222,7 @@ impl Records {
             };
             let Some(lock) = lock else { return Ok(None) };
             let mine = lock.stat()?;
-            // A lock on a file that is no longer at this path excludes no other process.
+            // If the locked file is no longer at this path, another process can lock a new file there.
             if self.disk.lstat(&path).is_ok_and(|there| (there.ino, there.dev) == (mine.ino, mine.dev)) {
                 return Ok(Some(LockedRecords { records: self.clone(), _lock: lock }));
             }
@@ -239,7 +241,7 @@ impl LockedRecords {
         self.records.put(name, bytes)
     }
 
-    /// Creates a record without an atomic rename, because no reader expects it yet.
+    /// Creates a record that no reader expects yet. It is written without an atomic rename.
     pub fn put_new(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
         let Records { disk, dir, modes } = &self.records;
         disk.remove(&dir.join(name)).ok();

@@ -1,8 +1,9 @@
-//! Undoing a batch.
+//! Undoes a batch.
 //!
-//! The progress of each operation is derived as in `batch`. What other programs have written stays in place, and what
-//! planwatch removes is moved to `displaced/`. A file cannot return to a name that is in use again. It must not stay
-//! under its new name either, because the step would then exist twice.
+//! The progress of each operation is determined as in `batch`. Files that other programs have written stay where they
+//! are, and files that planwatch removes are moved to `displaced/`. If another program has used the old name of a
+//! renamed file again, the file cannot return to that name, and under its new name the step would exist twice.
+//! Therefore the renamed file is moved to `displaced/`, too.
 
 use std::path::Path;
 
@@ -19,7 +20,7 @@ use super::journal::{FileOp, Journal, Source};
 use super::names::{Content, NamedPath, Origin, VersionName};
 use super::write_lock::{Locked, Version};
 
-/// How many names are tried for a text that is displaced.
+/// How many names in `displaced/` are tried for one file.
 const NAMES: u64 = 100;
 
 impl Locked<'_> {
@@ -39,8 +40,8 @@ impl Locked<'_> {
         read_own(&*self.plans.disk, path, u64::MAX).ok().flatten().map(|it| Content::of(&it))
     }
 
-    /// Refuses a batch if an old name exists again at its end: an editor saved under that name, and the step would
-    /// exist twice.
+    /// Fails if the old name of a renamed file exists again at the end of a batch. Then an editor has saved under that
+    /// name, and the step would exist twice.
     pub(super) fn check_old_names(&self, ops: &[FileOp]) -> Result<(), DiskError> {
         let renamed = ops.iter().filter_map(|it| it.names().0.zip(it.names().1));
         match renamed.into_iter().find(|(from, to)| self.is_doubled(from, to)) {
@@ -61,7 +62,7 @@ impl Locked<'_> {
         self.is_source(journal, n, to) || !self.is_source(journal, n, from)
     }
 
-    /// Whether a path leads to what operation `n` renames.
+    /// Whether `path` leads to the file or directory that operation `n` renames.
     fn is_source(&self, journal: &Journal, n: usize, path: &Path) -> bool {
         let path = self.plans.root.join(path);
         let source = journal.sources.iter().find(|it| it.n == n as u64);
@@ -70,16 +71,18 @@ impl Locked<'_> {
         source.is_some_and(|it| Some(it.ino) == ino) || text.is_some() && self.content(&path) == text
     }
 
-    /// The text of the file that operation `n` renames: what an earlier operation put into it, or what it held before.
+    /// The text of the file that operation `n` renames: the text that an earlier operation wrote, or else the text from
+    /// before the batch.
     fn renamed_text(journal: &Journal, n: usize) -> Option<Content> {
         let source = || journal.sources.iter().find(|it| it.n == n as u64)?.text;
         put_text(journal, n).or_else(source)
     }
 
-    /// Undoes what was done, last operation first. The first `n_done` operations are known to be done, and only the
-    /// next one may have begun; `None` after a crash, when the number is unknown.
+    /// Undoes the operations of a batch, last operation first. The first `n_done` operations are known to be done, and
+    /// only the next one may have begun. After a crash the number is not known, and `n_done` is `None`.
     ///
-    /// If another program has changed a file since, its text stays and the earlier one is kept in `displaced/`.
+    /// If another program has changed a file since the batch, that program's text stays in the file, and the text from
+    /// before the batch stays in `displaced/`.
     pub(super) fn back(&mut self, journal: &Journal, n_done: Option<usize>) -> Result<(), DiskError> {
         let n_begun = n_done.map_or(journal.ops.len(), |it| journal.ops.len().min(it + 1));
         for (n, op) in journal.ops.iter().enumerate().take(n_begun).rev() {
@@ -97,9 +100,9 @@ impl Locked<'_> {
                         None => self.is_renamed(journal, n, from, to),
                     };
                     if is_renamed && self.is_doubled(from, to) {
-                        // After a crash the file with the old name may be unrelated, created long after the
-                        // rename. The text from before the batch may then exist nowhere else, so it is
-                        // reported.
+                        // After a crash, the file that has the old name now may be unrelated: it may have been created
+                        // long after the rename. The text from before the batch may then exist nowhere else. It is not
+                        // passed to `resolve_recreated`, so a file with this text is reported.
                         let text = if n_done.is_some() {
                             Self::renamed_text(journal, n)
                         } else {
@@ -121,7 +124,7 @@ impl Locked<'_> {
     }
 
     /// Removes `to`, because another program has recreated `from`. The entries of a directory are moved back into
-    /// `from`; a file is moved to `displaced/`, and is not reported if it holds `text`.
+    /// `from`. A file is moved to `displaced/`, and is not reported if it contains `text`.
     fn resolve_recreated(
         &mut self,
         id: u64,
@@ -160,8 +163,8 @@ impl Locked<'_> {
         synced.and_then(|()| disk.remove_dir(&new)).map_err(|error| DiskError::writing(&new, error))
     }
 
-    /// Displaces a file that cannot return to its old name. It is reported unless it holds `text` or the same text as
-    /// the file that now has that name.
+    /// Moves the file `new`, which cannot return to its old name `from`, to `displaced/`. The file is reported, except
+    /// if it contains `text` or the same text as the file that is at `from` now.
     fn displace(&mut self, id: u64, from: &Path, new: &Path, text: Option<Content>) -> Result<(), DiskError> {
         let disk = &*self.plans.disk;
         let failed = |error| DiskError::writing(new, error);
@@ -209,7 +212,7 @@ impl Locked<'_> {
             FileOp::Create { path, bytes } => {
                 let path = root.join(path);
                 if self.holds(&path, bytes) {
-                    // Programs may have opened it, so later writes must be found, as for a replaced text.
+                    // A program may have the file open, so later writes must be detected, as for a replaced version.
                     let name = VersionName { base: version.name.new, ..version.name.clone() };
                     let taken = dir(self.plans).join(name.encode());
                     // The name exists if undoing the batch was interrupted before.
@@ -228,10 +231,10 @@ impl Locked<'_> {
                 if self.is_parent_gone(journal, from, to) {
                     return self.displace(version.name.id, from, &root.join(to), None);
                 }
-                // The batch may have finished, and its cleanup may have removed the empty directory.
+                // If the batch had finished, its cleanup may have removed the old directory because it was empty.
                 self.make_parents(old.parent().unwrap_or(&root), Some(to))?;
                 match self.rename_into(&root.join(to), &old) {
-                    // Another program has just created it.
+                    // Another program has just created a file with the old name.
                     Err(DiskError::Exists { .. }) => {
                         self.resolve_recreated(version.name.id, from, to, put_text(journal, n))?;
                     }
@@ -248,24 +251,24 @@ impl Locked<'_> {
         Ok(())
     }
 
-    /// Whether another program has removed or renamed the directory to which a file would return. A new directory with
-    /// one file in it would look like a plan.
+    /// Whether another program has removed or renamed the directory to which a file would return. A recreated directory
+    /// with only this file in it would look like a plan.
     fn is_parent_gone(&self, journal: &Journal, from: &Path, to: &Path) -> bool {
         let root = &self.plans.root;
         let kind = |path: &Path| self.plans.disk.lstat(&root.join(path)).map(|it| it.kind);
         let is_gone = |path: &&Path| kind(path).is_err_and(|error| is(&error, Errno::NOENT));
         let mut gone =
             from.ancestors().skip(1).filter(|it| !it.as_os_str().is_empty()).take_while(is_gone).peekable();
-        // The batch itself removes those that it empties.
+        // Directories that the batch emptied were removed by the batch itself.
         let is_others = gone.peek().is_some() && !gone.all(|it| journal.emptied.iter().any(|dir| dir == it));
         is_others && kind(to).is_ok_and(|it| it == FileKind::File)
     }
 
-    /// Restores the text from before a change if the file still holds the change.
+    /// Removes a change from a file if the file still contains it.
     ///
-    /// The evidence of a change is the displaced version. In each case it is removed before the change is undone, or in
-    /// the same rename. Otherwise, after a crash between the two, the change would look as if it were still in the
-    /// file.
+    /// The displaced version is the evidence that the change was made. It always leaves its name before the change is
+    /// undone, or by the same rename. Otherwise a crash between the two would leave the evidence of a change that is no
+    /// longer in the file.
     fn take_change_back(
         &mut self,
         real: &Path,
@@ -281,7 +284,7 @@ impl Locked<'_> {
             && let Ok(base) = self.plans.read(real)
             && let Some(text) = without(&base.bytes, before, after)
         {
-            // An editor has read planwatch's version and saved over it.
+            // An editor has read planwatch's version and has saved a text that it made from that version.
             let name = VersionName { id: version.name.id + 3, ..evidence.name.clone() };
             let moved = dir(self.plans).join(name.encode());
             rename_new(disk, &evidence.path, &moved).map_err(|error| DiskError::writing(&path, error))?;
@@ -296,7 +299,7 @@ impl Locked<'_> {
             self.kept.extend(left);
             return Ok(());
         }
-        // A file with several links, or on another mount, was written in place; the version is a copy.
+        // A file with several hard links, or on another mount, was written in place, so its displaced version is a copy.
         let linked = disk.lstat(&path).is_ok_and(|it| it.nlink > 1);
         let mounted = disk.mount(&path).ok() != disk.mount(&dir(self.plans)).ok();
         let Some(evidence) = evidence.filter(|_| !linked && !mounted) else {
@@ -318,7 +321,7 @@ impl Locked<'_> {
     }
 }
 
-/// What an earlier operation of the batch put into the file that operation `n` renames.
+/// The text that an earlier operation of the batch wrote to the file that operation `n` renames.
 fn put_text(journal: &Journal, n: usize) -> Option<Content> {
     let from = journal.ops[n].names().0;
     journal.ops[..n].iter().rev().find_map(|op| match op {
@@ -327,8 +330,8 @@ fn put_text(journal: &Journal, n: usize) -> Option<Content> {
     })
 }
 
-/// Removes a change from a text that an editor made from the changed text; `None` if the text does not contain the
-/// change as it was made.
+/// Removes the change from `before` to `after` from a text that an editor made from `after`. `None` if the text does not
+/// contain the change exactly as it was made.
 fn without(text: &[u8], before: &[u8], after: &[u8]) -> Option<Vec<u8>> {
     let n_before = before.iter().zip(after).take_while(|(old, new)| old == new).count();
     let (old, new) = (&before[n_before..], &after[n_before..]);
@@ -360,7 +363,7 @@ mod tests {
             ("id: 2\nB\nmore\n", None),
             ("# first\nid: 4\nB\nmore\n", None),
             ("", None),
-            // The caller restores the whole earlier text.
+            // The text is the changed text itself: the caller restores the whole earlier text.
             ("id: 4\nB\n", None),
         ] {
             assert_eq!(of(text).as_deref(), expected, "{text:?}");

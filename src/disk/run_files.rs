@@ -12,10 +12,10 @@ use super::error::DiskError;
 use super::fs_ops::{is, remove_oldest};
 use super::plans_dir::PlansDir;
 
-/// The limit of files; the oldest are removed first.
+/// How many files stay after a cleanup, which removes the oldest.
 const KEPT: usize = 2_000;
 
-/// By how many files the limit may be exceeded before a cleanup.
+/// How many more files may exist before the next cleanup.
 const SLACK: usize = 200;
 
 impl PlansDir {
@@ -98,7 +98,7 @@ mod tests {
         std::fs::create_dir(top.path().join("plans")).unwrap();
         let state = top.path().join("state");
         let plans = PlansDir::open(Arc::new(RealDisk), &top.path().join("plans"), Some(&state)).unwrap();
-        // A run has claimed its step, so the lock was taken before.
+        // A run takes the lock before it opens a log, because it claims the step first.
         drop(plans.lock(&mut || {}).unwrap());
         for word in ["a", "b"] {
             plans.run_log(".planwatch/logs/p-1-x.log").unwrap().write_all(word.as_bytes()).unwrap();

@@ -1,12 +1,15 @@
-//! The directory `.planwatch`, and where in it this user's state directory is.
+//! Finds or creates this user's state directory, usually `.planwatch`.
 //!
-//! A stamp, keyed with a secret of this user on this machine, proves that planwatch itself created a directory in this
-//! place. It covers the inodes of the directory and of the plans directory, but no path: the same plans under two
-//! paths (a bind mount, a renamed project) share their state. A `.planwatch` without this user's stamp came with a
-//! repository or a backup, or belongs to another user or another state home (a container). Its state stays unchanged
-//! and is not used, except that its lock is taken and its interrupted changes and preserved texts are reported. The
-//! state directory is then `.planwatch/by/<name>`. If `.planwatch` is another user's and not writable, or is not a
-//! directory, it is `.planwatch.by/<name>`.
+//! The file `stamp` in a state directory proves that planwatch itself created the directory at this location, for this
+//! user on this machine. It contains a hash of the inodes of the state directory and of the plans directory, keyed with
+//! a secret of the user. The hash covers no path, so the same plans under two paths (a bind mount, a renamed project)
+//! share their state.
+//!
+//! A `.planwatch` without this user's stamp came with a repository or a backup, or belongs to another user or another
+//! state home (a container). planwatch takes the lock in it and reports its interrupted changes and preserved texts.
+//! Otherwise planwatch neither uses nor changes its state. This user's state directory is then `.planwatch/by/<name>`.
+//! If `.planwatch` is not a directory, or is another user's and not writable, the state directory is
+//! `.planwatch.by/<name>`.
 //!
 //! State directories have mode 0700, because they contain titles and texts of private plans. Users who share a plans
 //! directory each have their own state directory, and exclude each other with the lock on the plans directory itself.
@@ -26,7 +29,7 @@ use super::names::{BUILDING, DISPLACED, RUNTIME, UNDO};
 
 const PARTS: [&str; 2] = [DISPLACED, UNDO];
 
-/// The directory in `.planwatch` that holds the state directories of other users and state homes.
+/// The directory in `.planwatch` with the state directories of users and state homes that did not create `.planwatch`.
 pub(super) const BY: &str = "by";
 
 /// The name of the directory beside `name` for the state of users who cannot write to `name`: for `.planwatch` it is
@@ -41,7 +44,7 @@ const STAMP: &str = "stamp";
 const IGNORE: &str = ".gitignore";
 const IGNORE_ALL: &[u8] = b"# planwatch's state on this machine; never committed.\n*\n";
 
-/// How long another process may take to create the directory.
+/// How long to wait for another process that is creating the directory.
 const MAKING: Duration = Duration::from_secs(1);
 
 /// How many variants of one name are tried before giving up: `name`, `name-2` and so on.
@@ -49,7 +52,7 @@ const MOST: usize = 100;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Trust {
-    /// Created by this user on this machine, in this place.
+    /// The stamp proves that this user created it on this machine, at this location.
     Own,
     /// There is no key to verify who created it; only the lock and displaced versions are used.
     Limited,
@@ -62,7 +65,7 @@ pub(super) struct Home {
     pub trust: Trust,
 }
 
-/// A plans directory and the user that looks for state in it.
+/// A search for this user's state directory in a plans directory.
 #[derive(Clone, Copy)]
 struct Seeker<'a> {
     disk: &'a dyn Disk,
@@ -75,7 +78,7 @@ struct Seeker<'a> {
 
 /// Finds the state directory, or creates it.
 ///
-/// `is_locked`: the caller already holds the lock of the plans directory.
+/// `is_locked` is true if the caller already holds the lock of the plans directory.
 pub(super) fn prepare(
     disk: &dyn Disk,
     (root, name): (&Path, &'static str),
@@ -86,9 +89,9 @@ pub(super) fn prepare(
     if let Some(home) = seeker.find()? {
         return Ok(home);
     }
-    // Two processes may do this at once; the plans directory itself is the one thing that both share. If it cannot be
-    // locked, or a writer whose `.planwatch` was deleted holds the lock for long, the renames below still never
-    // replace anything.
+    // Two processes may do this at the same time, so the plans directory itself, which both share, is locked. Locking
+    // may be impossible, or a writer whose `.planwatch` was deleted may hold the lock for long. Even without the lock,
+    // the renames below never replace anything.
     let patience = if is_locked { Duration::ZERO } else { MAKING };
     let _meeting = disk.lock(root, patience).ok().flatten();
     if let Some(home) = seeker.find()? {
@@ -125,7 +128,7 @@ impl<'a> Seeker<'a> {
         for (top, above) in
             [(&main, main.join(BY)), (&self.root.to_path_buf(), self.root.join(sibling_name(self.name)))]
         {
-            // A link there would lead to other files.
+            // A symbolic link at one of these paths would lead to other files.
             if !(is_dir(top)? && is_dir(&above)?) {
                 continue;
             }
@@ -164,7 +167,8 @@ impl<'a> Seeker<'a> {
             found => found.map_err(|error| DiskError::reading(dir, error))?,
         };
         let Some(key) = self.key else {
-            // Without a key an unstamped directory cannot be distinguished from a foreign one; it has to suffice.
+            // Without a key, an own directory without a stamp cannot be distinguished from a foreign one. So such a
+            // directory is used with limited trust.
             let will_do = if is_main { found.is_none() } else { is_mine(&stat) };
             return Ok(if will_do { home(Trust::Limited) } else { None });
         };
@@ -196,7 +200,7 @@ impl<'a> Seeker<'a> {
         };
         if there.kind == FileKind::Dir {
             match self.build_among(&main, 0o700) {
-                // Another user's private directory.
+                // `.planwatch` is another user's private directory.
                 Err(error) if !is_mine(&there) && is_refusal(&error) => {}
                 made => return made.map_err(|error| refused(&main, error)),
             }
@@ -205,14 +209,15 @@ impl<'a> Seeker<'a> {
         self.build_among(&sibling, self.mode_for_all()).map_err(|error| refused(&sibling, error))
     }
 
-    /// The mode of a directory in which each user of the plans directory creates a state directory: users who may
-    /// write to the plans directory may write here, but not remove another user's.
+    /// The mode of a directory in which each user of the plans directory creates a state directory. Users who may write
+    /// to the plans directory may write to it, too, but cannot remove another user's state directory.
     fn mode_for_all(self) -> u32 {
         const STICKY: u32 = 0o1000;
         self.disk.lstat(self.root).map_or(0o700, |it| it.mode & 0o2777 | STICKY)
     }
 
-    /// Creates the state directory in `.planwatch/by` or `.planwatch.by`, which gets `mode` when it is created.
+    /// Creates the state directory in `.planwatch/by` or `.planwatch.by`. If that directory is missing, it is created
+    /// with `mode`.
     fn build_among(self, top: &Path, mode: u32) -> io::Result<Home> {
         let above = if top.ends_with(self.name) { top.join(BY) } else { top.to_path_buf() };
         match self.disk.make_dir(&above, mode) {
@@ -223,7 +228,7 @@ impl<'a> Seeker<'a> {
         if self.disk.lstat(&above)?.kind != FileKind::Dir {
             return Err(Errno::NOTDIR.into());
         }
-        // A `.planwatch` from a repository may lack a `.gitignore`, and git would list the lock file. The mode lets
+        // A `.planwatch` from a repository may have no `.gitignore`. Then git would list the lock file. The mode lets
         // every user's git read the `.gitignore`.
         write_new(self.disk, &top.join(IGNORE), 0o644, IGNORE_ALL, Safe::No).ok();
         self.disk.sync_dir(top)?;
@@ -242,7 +247,7 @@ impl<'a> Seeker<'a> {
         let dir = above.join(name);
         let drafts = (1..=MOST)
             .map(|n| above.join(if n == 1 { format!("{name}.new") } else { format!("{name}.new-{n}") }));
-        // A directory that contains anything unknown stays.
+        // If a directory contains unknown files, it stays, and the next name is tried.
         let fresh = drafts.into_iter().find(|it| clear(disk, it).is_ok()).ok_or(Errno::EXIST)?;
         disk.make_dir(&fresh, 0o700)?;
         for name in PARTS {
@@ -264,13 +269,13 @@ impl<'a> Seeker<'a> {
     }
 }
 
-/// Restricts a state directory that an earlier release left open to other users.
+/// Removes the access of other users to a state directory that an earlier release created.
 ///
-/// The directory itself comes last, so that an interrupted run is repeated. Errors are ignored: files in a restricted
-/// directory cannot be reached by other users.
+/// The mode of the directory itself is changed last, so that an interrupted run is repeated. Errors for its entries are
+/// ignored, because other users cannot reach files in a restricted directory.
 pub(super) fn restrict_modes(disk: &dyn Disk, dir: &Path) {
-    // Versions of plan files keep the modes of those files, because `undo` may put them back; other users can no longer
-    // reach them.
+    // Versions of plan files keep the modes of those files, because `undo` may move them back to the plans. Other users
+    // can no longer reach them.
     const WITH_PLAN_FILES: [&str; 3] = [DISPLACED, UNDO, BUILDING];
     const OTHERS: u32 = 0o077;
     let is_open = |stat: &Stat| is_mine(stat) && stat.kind == FileKind::Dir && stat.mode & OTHERS != 0;
@@ -326,7 +331,8 @@ fn short(hasher: &blake3::Hasher) -> String {
     hasher.finalize().to_hex()[..16].to_owned()
 }
 
-/// Removes an unfinished directory that a killed process left.
+/// Removes a state directory that a killed process left unfinished, or that is unused. Fails if it contains anything
+/// beyond the content of a new state directory.
 fn clear(disk: &dyn Disk, fresh: &Path) -> io::Result<()> {
     match disk.lstat(fresh) {
         Err(error) if is(&error, Errno::NOENT) => return Ok(()),

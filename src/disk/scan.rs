@@ -1,6 +1,6 @@
-//! Scans a plans directory by stat alone.
+//! Scans a plans directory with `stat` alone; opens no file.
 //!
-//! Knows the layout: plans and their files, and planwatch's `_` directories. Opens no file.
+//! Relies on the layout of a plans directory: plans with their files, and planwatch's directories, which begin with `_`.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -18,16 +18,16 @@ use crate::plan::file_name::PLAN_FILE;
 
 #[derive(Debug, Default)]
 pub struct Scan {
-    /// Sorted by path.
+    /// Sorted by path in the result of [`PlansDir::scan_plan`], otherwise unordered.
     pub entries: Vec<ScanEntry>,
-    /// Names whose stat failed; the rest is complete.
+    /// The names that could not be examined. All others are in `entries`.
     pub trouble: Vec<Trouble>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScanEntry {
     pub relative: PathBuf,
-    /// Of the file itself; for a symbolic link, of its target.
+    /// The stat of the file; for a symbolic link, that of its target.
     pub stat: Stat,
 }
 
@@ -41,7 +41,7 @@ pub struct Trouble {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlanDir {
     pub relative: PathBuf,
-    /// Of the name itself.
+    /// The stat of the name itself, even if it is a symbolic link.
     stat: Stat,
 }
 
@@ -56,9 +56,9 @@ enum Depth {
 }
 
 impl PlansDir {
-    /// Lists the directories that may be plans, sorted. Each can then be scanned separately, in any thread. The scan
-    /// has entries for `_archive` and `_templates` themselves, and the names that could not be examined. Hidden
-    /// directories such as `.planwatch` are left out.
+    /// Lists the directories that may be plans, sorted. Each can then be scanned separately, in any thread. The
+    /// returned scan contains entries for `_archive` and `_templates` themselves, and the names that could not be
+    /// examined. Hidden directories such as `.planwatch` are left out.
     pub fn plan_dirs(&self) -> (Vec<PlanDir>, Scan) {
         let (mut scan, mut dirs) = (Scan::default(), Vec::new());
         match self.disk.list(&self.root) {
@@ -69,7 +69,7 @@ impl PlansDir {
                 }
             }
         }
-        // Sorted like paths but compared as bytes, which is faster: `/` comes before every other character of a name.
+        // Comparing bytes is faster than comparing paths. The order is the same if `/` comes before all other bytes.
         dirs.sort_by(|a, b| in_path_order(&a.relative).cmp(in_path_order(&b.relative)));
         (dirs, scan)
     }
@@ -93,8 +93,8 @@ impl PlansDir {
         listed.into_iter().map(file).collect()
     }
 
-    /// Returns whether a directory was modified a moment ago and holds nothing, or only what an editor puts beside a
-    /// `plan.md` that it saves.
+    /// Whether a directory was modified a moment ago and is empty, or contains only the temporary files that an editor
+    /// creates while it saves `plan.md`.
     pub fn is_just_emptied(&self, dir: &PlanDir) -> bool {
         let is_beside = |name: &OsString| name != PLAN_FILE && name.to_string_lossy().contains(PLAN_FILE);
         let is_empty = || self.plain_files(dir).is_some_and(|it| it.iter().all(|it| is_beside(&it.0)));
@@ -154,8 +154,8 @@ impl PlansDir {
         }
     }
 
-    /// Adds an entry for the target of a name, and lists the target; the list is empty if the target is not a directory
-    /// that can be listed.
+    /// Resolves a name that may be a symbolic link, adds an entry for it, and lists the directory that it leads to. The
+    /// list is empty if it leads to no directory, or if the directory cannot be listed.
     fn enter(&self, relative: &Path, stat: Stat, scan: &mut Scan) -> Listing {
         let (real, stat) = match self.behind_link(relative, stat) {
             Ok(found) => found,

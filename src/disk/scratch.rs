@@ -1,5 +1,5 @@
-//! Short-lived files for a program that reads its input from files only, and the file into which git expects the result
-//! of a merge.
+//! Creates short-lived files for a program that reads its input only from files, and replaces the file in which git
+//! expects the result of a merge.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -44,7 +44,7 @@ fn fresh(directory: &Path) -> PathBuf {
     directory.join(format!(".planwatch-merge-{}-{nth}", std::process::id()))
 }
 
-/// Replaces a temporary file of git's, which no editor has open.
+/// Replaces a temporary file of git. No editor has such a file open.
 pub fn replace_temporary(path: &Path, bytes: &[u8]) -> Result<(), DiskError> {
     let new = fresh(path.parent().filter(|it| !it.as_os_str().is_empty()).unwrap_or(Path::new(".")));
     let put = write_new(&RealDisk, &new, 0o600, bytes, Safe::No);

@@ -1,4 +1,4 @@
-//! The protocols on the machine's own file system.
+//! Tests of reads and writes on the machine's own file system.
 #![expect(clippy::disallowed_methods, reason = "the tests play the editors and other programs")]
 
 use std::convert::Infallible;
@@ -391,7 +391,7 @@ fn a_foreign_runtime_directory_is_unchanged_and_only_its_preserved_texts_are_rep
     let own = it.plans.runtime_dir().unwrap();
     assert_eq!(own.parent(), Some(it.plans.root().join(".planwatch/by").as_path()));
     assert!(it.path(".planwatch/.gitignore").exists(), "git would list the lock");
-    // The same user on the same machine finds it again.
+    // The same user on the same machine finds the state directory again.
     let again = open(it.dir.path());
     drop(lock(&again));
     assert_eq!(again.runtime_dir(), Some(own));

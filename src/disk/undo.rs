@@ -1,7 +1,8 @@
 //! The undo log of planwatch's writes.
 //!
-//! The log names each write and the version that it displaced, which is retained for a hundred writes. Nothing here is
-//! synced: after a power cut undo may know less, and it never touches bytes that differ from those it recorded.
+//! The log contains a record of each write. The version that the write displaced is retained until about a hundred more
+//! writes are recorded. Log and versions are not synced, so some of them may be missing after a power cut. `undo` never
+//! touches a file whose content differs from the recorded one.
 
 mod choice;
 mod gap;
@@ -33,10 +34,10 @@ pub(super) const ARCHIVE: &str = "_archive";
 
 const REMEMBERED: usize = 100;
 
-/// The size limit of retained texts; the oldest are removed first.
+/// The limit of the total size of retained texts, in bytes. The oldest are removed first.
 const MOST_BYTES: u64 = 64 << 20;
 
-/// How many records the log gets before it is shortened.
+/// How many records the log may contain before it is shortened.
 const LOG_LINES: usize = 4 * REMEMBERED;
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -87,13 +88,13 @@ pub(super) enum What {
         base: u64,
     },
     Undone,
-    /// A change was made here whose record could not be written.
+    /// At this point of the log, the record of a change could not be written.
     Unrecorded,
 }
 
 pub(super) struct Needed {
     log: Vec<Record>,
-    /// By id and content.
+    /// The ids and the content hashes of the versions.
     versions: BTreeSet<(u64, u64)>,
 }
 
@@ -123,7 +124,7 @@ impl Record {
         Self::new(What::Replaced { path: Text::of(path), version, base, new, len, asked: None })
     }
 
-    /// Records the path of a replaced file as it was asked for.
+    /// Adds the requested path of a replaced file, if it differs from the file's own path.
     pub(super) fn asked_as(mut self, asked_for: &Path) -> Self {
         if let What::Replaced { path, asked, .. } = &mut self.what {
             *asked = (path.path() != asked_for).then(|| Text::of(asked_for));
@@ -156,12 +157,12 @@ impl Record {
         Self { unit, by: by.to_owned(), ..Self::new(What::Undone) }
     }
 
-    /// Whether it belongs to the same unit as these records and is of the same kind: a write, or an undo.
+    /// Whether this record belongs to the same unit as `records` and is of the same kind (a write or an undo).
     pub(super) fn is_of_unit_of(&self, records: &[Self]) -> bool {
         records.first().is_some_and(|it| it.unit == self.unit && it.is_undone() == self.is_undone())
     }
 
-    /// Makes it part of the batch's unit.
+    /// Makes this record part of the batch's unit.
     pub(super) fn of_batch(self, journal: &Journal) -> Self {
         let Journal { id, verb, at, by, unit, .. } = journal;
         Self { unit: unit.unwrap_or(*id), verb: verb.clone(), at: at.clone(), by: by.clone(), ..self }
@@ -264,7 +265,7 @@ pub(super) fn leaves(log: &[Record]) -> Vec<OwnWrite> {
     writes
 }
 
-/// The last writes of a log, from the start of a unit.
+/// The last [`REMEMBERED`] records of a log, and the records before them that belong to the same unit.
 fn remembered(log: &[Record]) -> &[Record] {
     let mut from = log.len().saturating_sub(REMEMBERED);
     while from > 0 && log[from - 1].unit == log[from].unit {
@@ -273,7 +274,7 @@ fn remembered(log: &[Record]) -> &[Record] {
     &log[from..]
 }
 
-/// The limit of units whose lines may be interleaved.
+/// How many units may have interleaved lines.
 const AMONG: usize = 32;
 
 /// The units that were not undone, oldest first.
@@ -313,7 +314,7 @@ impl Locked<'_> {
         self.unit = None;
     }
 
-    /// Records a write for undo. This may fail although the write itself is done; `undo` then reports it.
+    /// Records a write for undo. If this fails, the write itself stays done, and `undo` reports the missing record.
     pub(super) fn record(&self, record: Record) {
         let alone = || Unit { id: self.fresh_id(), verb: String::new(), at: String::new() };
         self.log(&[self.signed(record, &self.unit.clone().unwrap_or_else(alone))]);
@@ -356,9 +357,9 @@ impl Locked<'_> {
         Needed { log, versions }
     }
 
-    /// Moves a version to where undo finds it, or removes it if undo does not need it.
+    /// Moves a displaced version to the directory `undo`. Removes it if undo does not need it, or if it cannot be moved.
     ///
-    /// The caller ensures that no program writes into it.
+    /// The caller ensures that no program writes into the version.
     pub(super) fn retire(&self, at: &Path, version: &VersionName, needed: &Needed) {
         let disk = &*self.plans.disk;
         let to = self.plans.known_state_dir().join(UNDO).join(version.encode());

@@ -1,9 +1,10 @@
-//! Batches that another user, or the same user with another state directory, began here and did not finish.
+//! Finds and discards batches that another user, or the same user with another state directory, began here and did not
+//! finish.
 //!
-//! Their journals are never carried out, because they may have come with a repository. Such a batch may be half done,
-//! so the files that it names are not written until its owner finishes it, or a command discards it by its id. An
-//! unreadable journal of another user is ignored; when the owner finishes that batch, a write made meanwhile counts as
-//! an edit by another program.
+//! The operations in their journals are never carried out, because the journals may have come with a repository. Such a
+//! batch may be half done. Therefore the files that it names are not written until its owner finishes it, or a command
+//! discards it by its id. A journal of another user that cannot be read is ignored. When the owner finishes that batch,
+//! a write that was made meanwhile counts as an edit by another program.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -35,7 +36,7 @@ impl PlansDir {
         for dir in self.state_dirs()?.iter().filter(|it| own.as_ref() != Some(it)) {
             let path = dir.join(JOURNAL);
             let bytes = self.seen(dir, read_own(&*self.disk, &path, u64::MAX))?.flatten();
-            // If the journal is truncated, nothing was begun.
+            // If the journal is truncated, no operation was begun.
             let Some(journal) = bytes.as_deref().and_then(Journal::decode) else { continue };
             found.push(Unfinished {
                 id: format!("{:016x}", journal.id),
@@ -50,7 +51,8 @@ impl PlansDir {
         Ok(found)
     }
 
-    /// The possible state directories of all users and state homes that write here, as far as visible.
+    /// The directories that may be state directories, for all users and state homes. Directories that are private to
+    /// other users are left out.
     pub(super) fn state_dirs(&self) -> Result<Vec<PathBuf>, DiskError> {
         let main = self.root.join(self.runtime);
         let mut dirs = vec![main.clone()];
@@ -61,7 +63,7 @@ impl PlansDir {
         Ok(dirs)
     }
 
-    /// `None` if it is missing, or private to another user.
+    /// Returns `None` for an error which means that the directory is missing or private to another user.
     fn seen<T>(&self, dir: &Path, found: io::Result<T>) -> Result<Option<T>, DiskError> {
         const NOTHING: [Errno; 3] = [Errno::NOENT, Errno::NOTDIR, Errno::LOOP];
         let is_anothers = || {
@@ -85,9 +87,9 @@ impl Locked<'_> {
         Err(DiskError::BegunElsewhere { path: self.plans.root.join(path), verb, at, id })
     }
 
-    /// Gives up another owner's batch; `None` if there is none with this id.
+    /// Discards the batch of another owner with this id; `None` if there is none.
     ///
-    /// Operations that were done are not undone. Texts of its journal that are not in their files are preserved before
+    /// Operations that were done are not undone. Texts of the journal that are not in their files are preserved before
     /// the journal is removed.
     pub fn discard_unfinished(&mut self, id: &str) -> Result<Option<Discarded>, DiskError> {
         let Some(at) = self.unfinished.iter().position(|it| it.id == id) else { return Ok(None) };

@@ -1,6 +1,6 @@
-//! The user's own small records outside the plans directory, and directories that commands run in.
+//! Stores the user's own small records outside the plans directory, and resolves directories in which commands run.
 //!
-//! Records are in the user's state directory, where a repository cannot place any.
+//! The records are in the user's state directory, where a repository cannot add any.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use super::fs_ops::{Safe, is, make_dirs, read_own, write_new};
 use super::plans_dir::PlansDir;
 use super::reach::Origin;
 
-/// A larger record is not read.
+/// The size limit of a record, in bytes. Larger records are not read.
 const RECORD_LIMIT: u64 = 1 << 20;
 
 /// Write permission for the group and for others.
@@ -27,14 +27,14 @@ pub struct UserStore {
 }
 
 impl PlansDir {
-    /// Returns the user's records of this kind; `None` without a state directory, or if that is in `repository`, where
-    /// the records would not be the user's alone.
+    /// Returns the user's records of this kind. `None` if there is no state directory, or if it is in `repository`,
+    /// because records there could come from other people.
     pub fn user_store(&self, kind: &str, repository: &Path) -> Option<UserStore> {
         UserStore::open(&self.disk, self.state_home.as_deref()?, kind, repository)
     }
 
-    /// Resolves a directory of the repository; one that leads out of it, or into git's or planwatch's own, is
-    /// [`DiskError::OutsideRepository`].
+    /// Resolves a directory of the repository. Fails with [`DiskError::OutsideRepository`] if it leads out of the
+    /// repository or into a directory of git or planwatch.
     pub fn directory_below(&self, root: &Path, relative: &Path) -> Result<PathBuf, DiskError> {
         let found = self.reach(root).find(relative, Origin::Elsewhere)?;
         let path = root.join(relative);
@@ -58,7 +58,7 @@ fn real_of(disk: &dyn Disk, path: &Path) -> PathBuf {
 }
 
 impl UserStore {
-    /// The records of a kind in the user's state directory; `None` if that is in `repository`.
+    /// The records of a kind in the user's state directory; `None` if that directory is in `repository`.
     pub fn open(disk: &Arc<dyn Disk>, state_home: &Path, kind: &str, repository: &Path) -> Option<Self> {
         let repository = disk.canonical(repository).unwrap_or_else(|_| repository.to_path_buf());
         let dir = real_of(&**disk, state_home).join("planwatch").join(kind);

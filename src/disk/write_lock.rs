@@ -1,6 +1,6 @@
-//! The write lock, the drafts of new versions, and reading a file before it is changed.
+//! Defines the write lock, writes drafts of new versions, and reads files that are about to be changed.
 //!
-//! Creating files and directories is in `create`, changing existing files in `change`.
+//! The module `create` creates files and directories, and `change` changes existing files.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -45,7 +45,7 @@ pub struct Locked<'a> {
     pub(super) keyed: Option<Keyed>,
     /// The texts that planwatch put into a file and withdrew during a change with a key.
     pub(super) withdrawn: Vec<Withdrawn>,
-    /// A change was made that undo could not record.
+    /// Whether a change was made that could not be recorded for undo.
     pub(super) is_unrecorded: AtomicBool,
     /// The unit of the last record that could not be written. Later records of this unit are not written either.
     pub(super) unrecorded_unit: AtomicU64,
@@ -59,9 +59,9 @@ pub(super) struct Unit {
     pub(super) at: String,
 }
 
-/// Knows how long files were when planwatch last read them.
+/// The lengths of files when planwatch last read them.
 pub trait Lengths: Sync {
-    /// In bytes; `None` if unknown.
+    /// The length in bytes; `None` if unknown.
     fn length(&self, relative: &Path) -> Option<u64>;
 }
 
@@ -87,7 +87,7 @@ pub struct Written {
 pub enum Done {
     Replaced,
     Created,
-    /// The file already held these bytes; it was not touched.
+    /// The file already contained these bytes; it was not touched.
     Nothing,
 }
 
@@ -101,8 +101,8 @@ pub(super) struct Version {
 #[derive(Clone, Debug)]
 pub(super) struct Withdrawn {
     pub ours: Vec<u8>,
-    /// The other program's text that `ours` had replaced and that was put back. It was saved before `ours` was in the
-    /// file.
+    /// The other program's text that `ours` had replaced and that was then restored. The other program saved it before
+    /// `ours` was in the file.
     pub theirs: Option<Vec<u8>>,
 }
 
@@ -187,7 +187,7 @@ impl<'a> Locked<'a> {
         }
     }
 
-    /// Writes a version into `displaced/` with the attributes of its file, and syncs it.
+    /// Writes a new version of a file into `displaced/`, with the attributes of the file, and syncs it.
     pub(super) fn draft(
         &self,
         id: u64,
@@ -236,7 +236,7 @@ impl<'a> Locked<'a> {
         u64::try_from(self.plans.disk.now_ns()).unwrap_or(0)
     }
 
-    /// Reads a file that is about to be changed, and waits for a save to finish.
+    /// Reads a file that is about to be changed. If the file is being saved, waits for the save to finish.
     ///
     /// Many editors rename a file away and then create it again, so a missing file is usually a save in progress. A
     /// file in another owner's unfinished batch is rejected, whether it exists or not.
@@ -268,7 +268,7 @@ impl<'a> Locked<'a> {
         bytes.len().is_multiple_of(PAGE) && self.plans.disk.now_ns() - stat.mtime_ns < YOUNG
     }
 
-    /// Reads a version that an exchange displaced, and waits for a save to finish.
+    /// Reads a version that an exchange displaced. If the version is being saved, waits for the save to finish.
     pub(super) fn read_save(&self, at: &Path) -> Result<(Vec<u8>, Stat), DiskError> {
         let mut found = self.read_displaced(at)?;
         for _ in 0..WAITS {

@@ -63,15 +63,15 @@ pub struct Call {
 /// The exit code and the output of a call that ended.
 #[derive(Debug)]
 pub struct Output {
-    /// −1 if a signal ended it.
+    /// −1 if a signal ended git.
     pub code: i32,
     pub stdout: Vec<u8>,
     pub stderr: String,
 }
 
 impl Call {
-    /// A call in any directory, in a repository or not. The words are the command of git and options that are
-    /// hard-coded in planwatch; everything else is added with the methods below.
+    /// A call in a directory, which need not be in a repository. `words` are the command of git and options that are
+    /// hard-coded in planwatch. Everything else is added with the methods below.
     pub fn new(directory: &Path, words: &[&str]) -> Self {
         let global = ["--no-pager", "-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false"];
         Self {
@@ -88,8 +88,7 @@ impl Call {
         }
     }
 
-    /// Puts the command into a process group of its own, so that Ctrl-C at the terminal does not end it with its work half
-    /// done.
+    /// Puts the command into a process group of its own, so that Ctrl-C at the terminal does not interrupt it.
     #[must_use]
     pub fn shielded(mut self) -> Self {
         self.is_shielded = true;
@@ -114,7 +113,8 @@ impl Call {
         self
     }
 
-    /// Keeps what a file system monitor recorded in the user's index, for calls that write the index.
+    /// For calls that write the user's index: removes the option that disables the file system monitor, so that git
+    /// preserves the data of the monitor in the index.
     #[must_use]
     pub fn writes_index(mut self) -> Self {
         if let Some(at) = self.global.iter().position(|it| it == "core.fsmonitor=false") {
@@ -123,8 +123,8 @@ impl Call {
         self
     }
 
-    /// Adds one argument. It must not be text from a user or a repository that git could take for an option because it
-    /// begins with `-`.
+    /// Adds one argument. Text from a user or a repository must not begin with `-`, because git would take it for an
+    /// option.
     #[must_use]
     pub fn arg(mut self, word: impl AsRef<OsStr>) -> Self {
         self.arguments.push(word.as_ref().to_owned());
@@ -159,7 +159,7 @@ impl Call {
         self
     }
 
-    /// What the command gets on its standard input.
+    /// Sets the standard input of the command.
     #[must_use]
     pub fn input(mut self, bytes: impl Into<Vec<u8>>) -> Self {
         self.input = bytes.into();
@@ -172,7 +172,7 @@ impl Call {
         self
     }
 
-    /// The limit starts again whenever the command prints something, such as its progress.
+    /// Makes the time limit start again whenever the command prints something, such as its progress.
     #[must_use]
     pub fn limit_silence(mut self) -> Self {
         self.is_silence_limit = true;
@@ -201,8 +201,7 @@ impl Call {
         git
     }
 
-    /// Starts the command; its output is read while it runs. If it is read with [`Read`], the time limit starts again
-    /// with each read.
+    /// Starts the command. Its output is read while it runs. Each read with [`Read`] restarts the time limit.
     pub fn stream(self) -> Result<Stream, GitError> {
         let mut stream = self.open()?;
         stream.pipes.end_input();
@@ -226,7 +225,7 @@ impl Call {
         self.stream()?.output()
     }
 
-    /// Runs the command; any exit code but 0 is an error with git's own words.
+    /// Runs the command. An exit code other than 0 is an error that contains git's message.
     pub fn run(self) -> Result<Vec<u8>, GitError> {
         self.stream()?.run()
     }
@@ -247,7 +246,7 @@ pub struct Stream {
 }
 
 impl Stream {
-    /// All output of a command that was started earlier, for example in parallel with another one.
+    /// Reads all output until the command ends.
     pub fn output(mut self) -> Result<Output, GitError> {
         let mut stdout = Vec::new();
         let mut buffer = vec![0; 64 << 10];
@@ -264,7 +263,7 @@ impl Stream {
         Ok(Output { code, stdout, stderr })
     }
 
-    /// Like [`Self::output`]; any exit code but 0 is an error with git's own words.
+    /// Like [`Self::output`], but an exit code other than 0 is an error that contains git's message.
     pub fn run(self) -> Result<Vec<u8>, GitError> {
         let command = self.name.clone();
         let Output { code, stdout, stderr } = self.output()?;

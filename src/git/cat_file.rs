@@ -1,4 +1,4 @@
-//! Objects from one `git cat-file` process.
+//! Reads objects with one `git cat-file` process.
 
 use std::cell::RefCell;
 use std::io::{BufRead, BufReader, Read};
@@ -8,10 +8,10 @@ use super::error::GitError;
 use super::oid::Oid;
 use super::repository::Git;
 
-/// Larger objects are not plan files.
+/// The size limit of objects, in bytes. Larger objects are not plan files.
 const MOST: u64 = 64 << 20;
 
-/// The line before an object's bytes, or the whole answer of `--batch-check`.
+/// The line that git prints before an object's bytes. With `--batch-check`, git prints only this line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Info {
     pub oid: Oid,
@@ -30,7 +30,7 @@ pub struct Object {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Found {
     Object(Object),
-    /// Its bytes were not kept.
+    /// The bytes of the object were skipped.
     TooLarge(Info),
     Missing,
 }
@@ -45,7 +45,7 @@ impl Found {
     }
 }
 
-/// Reads a line of `cat-file`; `None` if there is no such object, or if it is not a file, a tree, a commit or a tag.
+/// Parses a line of `cat-file`; `None` if there is no such object, or if it is not a blob, a tree, a commit or a tag.
 pub fn read_info(line: &[u8]) -> Option<Info> {
     let mut words = line.split(|it| *it == b' ');
     let (oid, kind, size) = (words.next()?, words.next()?, words.next()?);
@@ -63,7 +63,7 @@ pub fn read_info(line: &[u8]) -> Option<Info> {
 pub struct CatFile {
     stream: BufReader<Stream>,
     most: u64,
-    /// Whether git printed less than it was asked for.
+    /// Whether git's output ended before the line of an object.
     has_ended: bool,
 }
 
@@ -73,8 +73,8 @@ impl CatFile {
         Ok(Self::of(stream))
     }
 
-    /// Reads one object by a name such as an oid, `OID:path` or `:2:path`. A name with a line break counts as missing: the
-    /// protocol cannot express it.
+    /// Reads one object by a name such as an oid, `OID:path` or `:2:path`. A name that is empty or contains a line break
+    /// or NUL counts as missing, because the protocol cannot express it.
     pub fn read(&mut self, name: &[u8]) -> Result<Found, GitError> {
         if !is_sendable(name) {
             return Ok(Found::Missing);
@@ -153,7 +153,8 @@ impl Blobs<'_> {
         let running = self.running.take();
         let mut objects = running.map_or_else(|| CatFile::open(self.git), Ok)?;
         let found = objects.read(name)?;
-        // After an error the process is not used again: its next answer could be another object's.
+        // After an error this line is not reached, and the process is not used again: its next output could belong to
+        // another object.
         self.running.replace(Some(objects));
         Ok(found.blob())
     }
@@ -178,13 +179,13 @@ impl Git {
         let mut objects = CatFile::of(stream);
         let answered = objects.answers(names, each);
         if objects.has_ended || answered.is_ok() {
-            // git's own error message says more.
+            // If git failed, its own error message is more specific.
             objects.stream.into_inner().finish().map_err(not_fetched)?;
         }
         answered
     }
 
-    /// The object that each name refers to, without its bytes; one process reads all of them.
+    /// Finds the object that each name refers to, without reading its bytes. One process finds all of them.
     pub fn object_infos(&self, names: &[impl AsRef<[u8]>]) -> Result<Vec<Option<Info>>, GitError> {
         if names.is_empty() {
             return Ok(Vec::new());
@@ -214,7 +215,7 @@ fn is_sendable(name: &[u8]) -> bool {
     !name.is_empty() && !name.iter().any(|it| matches!(it, b'\n' | 0))
 }
 
-/// The names that the protocol can express, one a line.
+/// The names that the protocol can express, one per line.
 fn lines(names: &[impl AsRef<[u8]>]) -> Vec<u8> {
     let sendable = names.iter().map(AsRef::as_ref).filter(|it| is_sendable(it));
     sendable.flat_map(|it| [it, &b"\n"[..]].concat()).collect()

@@ -1,9 +1,12 @@
-//! Commits some files without touching what the user staged.
+//! Commits some files without changing what the user has staged.
 //!
-//! The tree is made in a separate index. Then the new entries are written into the user's index, for the files whose
-//! entries there are still those of `HEAD`, or were made by `git add --intent-to-add`. Then `HEAD` moves, if nothing
-//! else has moved it. If `HEAD` moved first, a commit that the user makes in between would revert the files. If
-//! something else has moved `HEAD`, everything is done again on the new commit.
+//! 1. The tree of the commit is made in a separate index.
+//! 2. The new entries are written into the user's index. This replaces only entries that are the same as in `HEAD`, or
+//!    that `git add --intent-to-add` made.
+//! 3. `HEAD` is moved to the commit. If another program has moved `HEAD` meanwhile, everything is done again on the new
+//!    commit.
+//!
+//! If step 3 came before step 2, a commit that the user makes between them would revert the files.
 
 use std::collections::BTreeMap;
 use std::os::unix::ffi::OsStrExt;
@@ -19,10 +22,10 @@ use super::error::GitError;
 use super::oid::Oid;
 use super::repository::Git;
 
-/// How often a commit is made again because `HEAD` has moved.
+/// How many times a commit is tried. A try fails if another program moves `HEAD` meanwhile.
 const TRIES: u32 = 20;
 
-/// How long another program may hold the index.
+/// How long to wait while another program holds the lock of the index.
 const LONGEST_WAIT: Duration = Duration::from_secs(3);
 
 const PAUSE: Duration = Duration::from_millis(25);
@@ -30,7 +33,7 @@ const PAUSE: Duration = Duration::from_millis(25);
 /// The time limit of a signed commit: a person may have to type the passphrase of a key.
 const SIGNING: Duration = Duration::from_secs(300);
 
-/// A file with the bytes to commit; without bytes if it was removed.
+/// A file to commit. `bytes` is `None` if the file was removed.
 #[derive(Clone, Debug)]
 pub struct FileVersion {
     /// Relative to the repository's root.
@@ -38,7 +41,7 @@ pub struct FileVersion {
     pub bytes: Option<Vec<u8>>,
 }
 
-/// What an index or a tree holds for a path.
+/// The mode and the object of a path in an index or a tree; `None` if the path is not in it.
 pub(super) type Entry = Option<(u32, Oid)>;
 
 pub(super) type Entries = BTreeMap<Vec<u8>, Entry>;
@@ -50,7 +53,8 @@ const PLAIN: u32 = 0o100_644;
 static NEXT: AtomicU32 = AtomicU32::new(0);
 
 impl Git {
-    /// Refuses a commit that would disturb something else; returns the branch.
+    /// Returns the branch that is checked out. Fails if jj manages the repository, if git is in the middle of an
+    /// operation, or if `HEAD` is detached.
     pub fn check_may_commit(&self) -> Result<String, GitError> {
         let refused = |why: String, hint| Err(GitError::Refused { why, hint });
         if RealDisk.lstat(&self.root.join(".jj")).is_ok() {
@@ -67,7 +71,7 @@ impl Git {
         }
     }
 
-    /// Commits the files on the branch that is checked out; `None` if `HEAD` has them already.
+    /// Commits the files on the branch that is checked out; `None` if `HEAD` already contains these versions.
     pub fn commit(&self, files: &[FileVersion], message: &str) -> Result<Option<Oid>, GitError> {
         let mut blobs = BTreeMap::new();
         for FileVersion { path, bytes } in files {
@@ -84,7 +88,7 @@ impl Git {
                 Ok(Tried::Done(commit)) => return Ok(Some(commit)),
                 Ok(Tried::Moved(why)) => last = why,
                 Err(error) => {
-                    // The first error is returned. If this fails too, the staged entries stay visible to the user.
+                    // If this fails, too, the user still sees the staged entries. The first error is returned.
                     self.unstage(&staged, files).ok();
                     return Err(error);
                 }
@@ -96,7 +100,7 @@ impl Git {
         Err(GitError::Refused { why, hint: "try again when no other program commits" })
     }
 
-    /// Stages these versions, not the working files. A file that is in the index keeps its mode.
+    /// Stages these versions instead of the working files. A file that is in the index keeps its mode.
     pub fn stage_versions(&self, files: &[FileVersion]) -> Result<(), GitError> {
         let in_index = self.entries_of_index(files)?;
         let (mut entries, mut any) = (Entries::new(), self.head_commit()?);
@@ -173,8 +177,8 @@ impl Git {
             own(&["update-index", "-z", "--index-info"]).input(lines).run()?;
             read_oid("write-tree", &own(&["write-tree"]).line()?)
         })();
-        // Unless it is killed, git leaves no lock file next to this index, so only the index itself is removed. If that
-        // fails, the file stays, but it is not used again.
+        // Only the index itself is removed. A lock file is left next to it only if git is killed. If the removal fails,
+        // the index stays, but it is not used again.
         RealDisk.remove(&path).ok();
         made
     }
@@ -196,7 +200,7 @@ impl Git {
         read_oid("commit-tree", &call.input(message).line()?)
     }
 
-    /// Writes entries into the user's index, and waits for a while if another program holds it.
+    /// Writes entries into the user's index, and waits for a while if another program holds the lock of the index.
     fn write_index(&self, entries: &Entries, any: &Oid) -> Result<(), GitError> {
         if entries.is_empty() {
             return Ok(());
@@ -225,10 +229,11 @@ impl Git {
         }
     }
 
-    /// Restores entries of the index that another program has replaced with those of the previous commit.
+    /// Writes the new entries into the index again if another program has replaced them with those of the previous
+    /// commit.
     ///
-    /// `git commit` reads the index before it locks and writes it. If `HEAD` moves in between, `git commit` fails,
-    /// but its index stays, and the next commit from that index would restore the old files.
+    /// `git commit` reads the index before it locks and writes the index. If `HEAD` moves in between, `git commit`
+    /// fails, but the index that it wrote stays. The next commit from that index would restore the old files.
     fn stage_again(
         &self,
         staged: &Entries,
@@ -245,7 +250,7 @@ impl Git {
         self.write_index(&lost.map(|(a, b)| (a.clone(), b.clone())).collect(), any)
     }
 
-    /// Restores the entries that were replaced for a commit that was not made.
+    /// After a failed commit, resets the index entries that were replaced for it to those of `HEAD`.
     fn unstage(&self, staged: &Entries, files: &[FileVersion]) -> Result<(), GitError> {
         let head = self.head_commit()?;
         let named = staged.values().flatten().map(|it| &it.1).next();
@@ -312,7 +317,7 @@ fn index_info(entries: &Entries, null: Option<&Oid>) -> Vec<u8> {
     lines
 }
 
-/// The object of an empty file, which `git add --intent-to-add` puts into the index.
+/// Whether this is the object of an empty file, which `git add --intent-to-add` puts into the index.
 fn is_empty_blob(oid: &Oid) -> bool {
     [
         "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391",

@@ -1,4 +1,4 @@
-//! Why git could not be used, or what it answered.
+//! The errors of calls to git.
 
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ pub enum GitError {
     TooMuch { command: String, most: usize },
     #[error("the object {oid} is not in this clone")]
     NotFetched { oid: String },
-    /// A commit would disturb something else.
+    /// The state of the repository does not allow a commit now.
     #[error("nothing was committed: {why}")]
     Refused { why: String, hint: &'static str },
     #[error("git could not be started: {0}")]

@@ -1,4 +1,4 @@
-//! A fingerprint of a working tree, without a part of it.
+//! A hash of the state of a working tree, without one of its directories.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -9,13 +9,13 @@ use crate::disk::{Disk, RealDisk};
 
 use super::call::Call;
 
-/// Untracked files beyond this number count only by their names, not by size and time.
+/// The hash includes the size and the time of at most this many untracked files, and only the names of the others.
 const MAX_UNTRACKED: usize = 10_000;
 
 /// The limit is long, because git may have to read a large tree from the disk.
 const LIMIT: Duration = Duration::from_secs(600);
 
-/// Returns a hash of everything that git sees of the tree at `root` except `without`; `None` if `git status` fails.
+/// Returns a hash of the working tree at `root` as git sees it, except the directory `without`. `None` if git fails.
 pub fn fingerprint(root: &Path, without: &Path) -> Option<String> {
     let mut but = b":(exclude,top,literal)".to_vec();
     let relative = without.strip_prefix(root).ok()?;

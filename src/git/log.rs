@@ -1,4 +1,4 @@
-//! Commits and the files that they changed, from `git log --raw -z`.
+//! Reads commits and the files that they changed from `git log --raw -z`.
 
 use std::io::{BufRead, BufReader, Read};
 use std::path::PathBuf;
@@ -51,12 +51,12 @@ pub struct LogQuery {
     pub merges_by_lines: bool,
 }
 
-/// A byte before each commit; fields end with NUL, which no field can hold.
+/// The byte before each commit. Fields end with NUL, which no field can contain.
 const START: u8 = 1;
 
 const FORMAT: &str = "--format=tformat:%x01%H%x00%P%x00%aN%x00%aE%x00%at%x00%ct%x00%s";
 
-/// The most bytes of one field.
+/// The size limit of one field, in bytes.
 const MOST: u64 = 1 << 20;
 
 impl Git {
@@ -91,7 +91,7 @@ pub fn read_changes(bytes: &[u8]) -> Result<Vec<RawChange>, GitError> {
     Ok(found)
 }
 
-/// Reads entries from the bytes of `git log` in the format used here.
+/// Parses the output of `git log` in the format `FORMAT`.
 pub struct LogReader<R> {
     from: R,
     has_failed: bool,
@@ -165,7 +165,7 @@ impl<R: BufRead> LogReader<R> {
         Ok(String::from_utf8_lossy(&self.field()?).into_owned())
     }
 
-    /// A commit with a damaged date counts as one of 1970.
+    /// Reads a time. If the commit's date is damaged, the result is 0, which is in 1970.
     fn number(&mut self) -> Result<i64, GitError> {
         Ok(self.text()?.parse().unwrap_or_default())
     }

@@ -12,17 +12,17 @@ use super::repository::Git;
 
 /// The command line of the merge driver in git's configuration.
 ///
-/// If planwatch is missing or fails, git merges as it does without the driver. Without this fallback, git would drop
-/// THEIRS, because it takes an exit code such as 127 for a conflict whose markers the driver has written.
+/// If planwatch is missing or fails, git merges as it does without the driver. Without this fallback, git would treat an
+/// exit code such as 127 as a conflict for which the driver has written the markers, and THEIRS would be lost.
 pub const MERGE_DRIVER: &str = "if command -v planwatch >/dev/null; then planwatch git merge-driver %O %A %B %L %P; \
                                 c=$?; [ $c -gt 1 ] || exit $c; fi; git merge-file --marker-size=%L %A %O %B";
 
-/// The command line of a driver that does nothing more than git itself.
+/// The command line of a driver that merges as git does without a driver.
 const BY_LINES: &str = "git merge-file --marker-size=%L %A %O %B";
 
 impl Git {
     /// Makes a call merge by lines instead of with the drivers that a clone has set up. With git 2.43 or newer, the
-    /// call ignores all attributes; with an older git, it ignores only planwatch's own driver.
+    /// call ignores all `.gitattributes` files; with an older git, it ignores only planwatch's own driver.
     pub fn merging_by_lines(&self, call: Call) -> Result<Call, GitError> {
         match self.require(2, 43, "") {
             Ok(()) => Ok(call.attributes_of(&self.empty_tree()?)),
@@ -39,9 +39,9 @@ impl Git {
 /// Merges texts as git does.
 #[derive(Debug, Clone)]
 pub struct LineMerge {
-    /// Where git starts; its repository has the user's conflict style.
+    /// The directory in which git starts. The conflict style is that of its repository.
     directory: PathBuf,
-    /// Where files for git may be made.
+    /// The directory for the temporary files that git merges.
     scratch: PathBuf,
     marker_size: String,
 }
@@ -61,7 +61,7 @@ impl LineMerge {
         Self { directory, scratch, marker_size: marker_size.clamp(1, 1000).to_string() }
     }
 
-    /// Merges texts, and resolves every conflict as `side` says. `None` if that fails.
+    /// Merges texts, and resolves every conflict with the lines of `side`. `None` if the merge fails.
     pub fn favoring(&self, side: Favor, base: &[u8], ours: &[u8], theirs: &[u8]) -> Option<Vec<u8>> {
         let option = match side {
             Favor::Ours => "--ours",

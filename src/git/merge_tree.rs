@@ -1,7 +1,8 @@
 //! Merging commits without a working tree, and moving references.
 //!
-//! `git merge-tree` takes attributes from the working tree that it is started in. Here it gets them from a commit, and
-//! planwatch's driver on the command line, so that neither the setup of the clone nor what is checked out matters.
+//! `git merge-tree` reads attributes from the working tree in which it is started. Here, it reads them from a commit, and
+//! the command line sets planwatch's merge driver. So the result is the same for any working tree, and in clones that have
+//! not set up the driver.
 
 use std::ffi::OsStr;
 use std::path::Path;
@@ -35,7 +36,8 @@ fn read_merge(code: i32, stdout: &[u8]) -> Result<TreeMerge, GitError> {
 }
 
 impl Git {
-    /// Merges two commits. Attributes are those of `ours`. `search` is the `PATH` for drivers; `None`: as inherited.
+    /// Merges two commits. Attributes are those of `ours`. `search` is the `PATH` for merge drivers; with `None`, they
+    /// inherit that of this process.
     pub fn merge_trees(
         &self,
         ours: &Oid,
@@ -61,8 +63,8 @@ impl Git {
         self.commit_tree(tree, parents, message, is_signed)
     }
 
-    /// The tree of `commit` with everything below `path` as in `other`, and the paths that differ; `None` if there is no
-    /// difference.
+    /// Makes the tree of `commit` with everything below `path` replaced by that of `other`. Returns this tree and the paths
+    /// that differ; `None` if there is no difference.
     pub fn tree_with_path_of(
         &self,
         commit: &Oid,
@@ -87,13 +89,13 @@ impl Git {
         Ok(Some((tree, changed.keys().map(|it| String::from_utf8_lossy(it).into_owned()).collect())))
     }
 
-    /// The commit that a reference points to, by its full name; `None` if there is no such reference.
+    /// Finds the commit that a reference points to. `name` is its full name. `None` if there is no such reference.
     pub fn find_ref(&self, name: &str) -> Result<Option<Oid>, GitError> {
         let refs = self.refs_below(name)?;
         Ok(refs.into_iter().find(|it| it.name == name).map(|it| it.tip))
     }
 
-    /// The references with this full name, or below it.
+    /// The reference with this full name, and the references below it.
     pub fn refs_below(&self, name: &str) -> Result<Vec<Branch>, GitError> {
         read_branches(&self.call(&["for-each-ref", FORMAT]).arg(name).run()?)
     }
@@ -105,12 +107,12 @@ impl Git {
         call.shielded().run().map(drop)
     }
 
-    /// Deletes a reference that is still at `old`.
+    /// Deletes a reference; fails if its value is not `old`.
     pub fn delete_ref(&self, name: &str, old: &Oid) -> Result<(), GitError> {
         self.call(&["update-ref", "-d"]).arg(name).oids([old]).shielded().run().map(drop)
     }
 
-    /// Refuses if git does not know who commits.
+    /// Fails if git has no committer identity.
     pub fn check_has_identity(&self) -> Result<(), GitError> {
         let Output { code, .. } = self.call(&["var", "GIT_COMMITTER_IDENT"]).output()?;
         if code == 0 {

@@ -2,8 +2,7 @@
 //!
 //! No shell is involved. Each process has a time limit, its output is bounded, and inherited variables that select another
 //! repository are removed. What git prints is not trusted: the parsers here work on bytes, and return an error for
-//! anything that git does not print. Revisions that a person typed are resolved to an [`Oid`] before any other command
-//! gets them.
+//! unexpected output. Revisions that a person typed are resolved to an [`Oid`] before they are passed to any other command.
 
 #![expect(clippy::disallowed_methods, reason = "git is started here")]
 

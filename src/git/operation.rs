@@ -19,7 +19,7 @@ const SIGNS: [(&str, &str); 8] = [
 ];
 
 impl Git {
-    /// The operation that is under way: `merge`, `rebase`, `cherry-pick`, `revert` or `bisect`.
+    /// The operation that is under way, in the words of `SIGNS`; `None` if there is none.
     pub fn operation(&self) -> Result<Option<&'static str>, GitError> {
         let is_there = |name: &str| RealDisk.lstat(&self.git_dir.join(name)).is_ok();
         if let Some((_, what)) = SIGNS.iter().find(|(name, _)| is_there(name)) {
@@ -47,7 +47,7 @@ impl Git {
         Ok(why.starts_with("cherry-pick") || why.starts_with("commit (cherry-pick)"))
     }
 
-    /// The commits of `HEAD` and the reasons, newest first.
+    /// Reads the reflog of `HEAD`. Each line has a commit and the reason of the change; the newest line comes first.
     fn reflog(&self, most: &str) -> Result<String, GitError> {
         let fixed = ["log", "--walk-reflogs", "--no-show-signature", "--format=%H %gs"];
         let ran = self.call(&[&fixed[..], &[most, "HEAD", "--"]].concat()).output()?;
@@ -59,7 +59,7 @@ impl Git {
     }
 }
 
-/// Finds the last rebase, as in `last_rebase`; each line has a commit of `HEAD` and a reason, newest first.
+/// Does the work of [`Git::last_rebase`] on the output of [`Git::reflog`].
 fn read_last_rebase(log: &str) -> Option<(Oid, Oid)> {
     let mut entries = log.lines().filter_map(|it| it.split_once(' '));
     entries.next().filter(|(_, why)| why.starts_with("rebase (finish)"))?;

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
-/// How many of the last bytes of standard error are kept.
+/// How many of the last bytes of standard error are stored.
 const MAX_STDERR: usize = 16 << 10;
 
 /// The longest pause between two checks of whether a process has ended, after it closed its output.
@@ -35,7 +35,7 @@ pub(super) struct Pipes {
     has_ended: bool,
 }
 
-/// What one round of serving the pipes has read.
+/// The result of one call of [`Pipes::turn`].
 enum Turn {
     Output(usize),
     Ended,
@@ -61,7 +61,7 @@ impl Pipes {
             is_silence_limit,
             has_ended: false,
         };
-        // If this fails, dropping ends the process.
+        // If this fails, dropping `pipes` ends the process.
         pipes.do_not_block()?;
         Ok(pipes)
     }
@@ -74,7 +74,7 @@ impl Pipes {
         Ok(())
     }
 
-    /// Adds to standard input; it is written while output is read.
+    /// Adds bytes to standard input. They are written while output is read.
     pub(super) fn send(&mut self, bytes: &[u8]) {
         if self.n_written == self.input.len() {
             self.input.clear();
@@ -84,7 +84,7 @@ impl Pipes {
         self.begin_part();
     }
 
-    /// Gives the process the whole time limit again: the caller may have been busy.
+    /// Restarts the time limit, because the caller may have been busy since the last read.
     pub(super) fn begin_part(&mut self) {
         self.deadline = Instant::now() + self.limit;
     }
@@ -95,10 +95,10 @@ impl Pipes {
         }
     }
 
-    /// Closes standard input when all of it is written.
+    /// Closes standard input as soon as all bytes are written.
     pub(super) fn end_input(&mut self) {
         self.is_last_input = true;
-        // The process gets what fits into the pipe before its output is waited for.
+        // Writes what fits into the pipe before the first wait for output.
         self.write();
     }
 
@@ -193,7 +193,7 @@ impl Pipes {
         }
     }
 
-    /// Waits for the end of the process, after its output was read to the end.
+    /// Waits until the process ends. Its output must have been read to the end.
     pub(super) fn end(mut self) -> io::Result<(ExitStatus, String)> {
         self.stdin = None;
         let mut pause = Duration::from_micros(100);
@@ -209,7 +209,8 @@ impl Pipes {
             self.read_stderr();
         };
         self.has_ended = true;
-        // A process that git left behind may hold the pipe; what is there now is all that git wrote.
+        // A process that git left behind may keep the pipe open, so this does not wait until the pipe is closed. All that
+        // git wrote can be read now.
         let mut n_before = usize::MAX;
         while self.stderr.is_some()
             && self.stderr_tail.len() != n_before
@@ -225,7 +226,7 @@ impl Pipes {
 impl Drop for Pipes {
     fn drop(&mut self) {
         if !self.has_ended {
-            // It may have ended already.
+            // Errors are ignored: the process may have ended already.
             self.child.kill().ok();
             self.child.wait().ok();
         }

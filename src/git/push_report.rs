@@ -10,23 +10,24 @@ pub struct PushedRef {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PushResult {
-    /// `*` created, `+` or a blank replaced, `-` deleted.
+    /// The ref was created (`*`), replaced (`+` or a blank) or deleted (`-`).
     Done,
-    /// `=`: it had the wanted value already. Also if an earlier push succeeded and its answer was lost.
+    /// The ref had the wanted value already (`=`). This happens, too, if an earlier push succeeded but its response was
+    /// lost.
     UpToDate,
-    /// Its value is not the one that `--force-with-lease` names.
+    /// The ref's value differs from the one that `--force-with-lease` names.
     Stale,
-    /// Another push may have changed it at the same moment. Trying again shows whether it did.
+    /// Another push may have changed the ref at the same moment. A second try shows whether it did.
     Contended,
     /// Another ref of the same atomic push could not be changed.
     NotTried,
     /// The remote did not report a result.
     Unknown,
-    /// The remote does not allow it.
+    /// The remote does not allow the change.
     Refused(String),
 }
 
-/// Reads the output of `push --porcelain`; lines of other forms are left out.
+/// Reads the output of `push --porcelain`. Lines that are not about a ref are ignored.
 pub(super) fn read_push(stdout: &[u8]) -> Vec<PushedRef> {
     let text = String::from_utf8_lossy(stdout);
     text.lines().filter_map(read_line).collect()
@@ -73,15 +74,14 @@ fn rejected(summary: &str) -> PushResult {
 /// What an error of git says about the remote.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum RemoteFault {
-    /// There was no answer, or the connection broke.
+    /// The remote did not respond, or the connection broke.
     Silent(String),
-    /// It answered with a refusal.
     Refused(String),
     NoRef,
 }
 
-/// Words of git, of ssh and of servers that mean a refusal. Everything else counts as silence, which is tried again
-/// later.
+/// Parts of error messages of git, ssh and servers that mean a refusal. Any other error counts as silence, and the call is
+/// tried again later.
 const REFUSALS: [&str; 18] = [
     "Authentication failed",
     "could not read Username",
@@ -103,8 +103,8 @@ const REFUSALS: [&str; 18] = [
     "insufficient permission",
 ];
 
-/// Words of errors for a remote that was not reached, or gave no answer in time. A second attempt right away would only
-/// take as long again.
+/// Parts of error messages that mean that the remote was not reached, or did not respond in time. An immediate second try
+/// would only take the same time again.
 const AWAY: [&str; 8] = [
     "Could not resolve",
     "Failed to connect",
@@ -119,7 +119,7 @@ const AWAY: [&str; 8] = [
 /// The beginning of the message for an exceeded time limit.
 pub(super) const NO_ANSWER: &str = "there was no answer within";
 
-/// Whether the connection may have broken after the request was carried out: the error contains none of the words of
+/// Whether the connection may have broken after the request was carried out: the error contains none of the texts of
 /// `AWAY`. Repeating the request shows whether it was carried out.
 pub fn is_broken(silence: &str) -> bool {
     AWAY.iter().all(|it| !silence.contains(it))
@@ -137,7 +137,8 @@ pub(super) fn fault_of(stderr: &str) -> RemoteFault {
     }
 }
 
-/// The line that says the most: a refusal, or that the remote is unreachable; else the first error; else the last line.
+/// Returns the most informative line: the first one that contains a text of `REFUSALS` or `AWAY`, else the first error,
+/// else the last line.
 fn line_of(stderr: &str) -> String {
     let lines = || stderr.split(['\n', '\r']).map(str::trim).filter(|it| !it.is_empty());
     let refusal = lines().find(|line| REFUSALS.iter().chain(&AWAY).any(|it| line.contains(it)));

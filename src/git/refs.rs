@@ -26,10 +26,10 @@ impl Branch {
 pub(super) const FORMAT: &str =
     "--format=%(refname)%00%(objectname)%00%(committerdate:unix)%00%(symref)%00%(authorname)";
 
-/// Branches that runs and claims make; they are not a person's work.
+/// Prefixes of planwatch's own branches: those of runs, and those that store claims.
 const OWN: [&str; 2] = ["planwatch-run/", "planwatch-claims/"];
 
-/// Reads the output of `for-each-ref` in the format used here. Symbolic references are left out.
+/// Reads the output of `for-each-ref` with `FORMAT`. Symbolic references are left out.
 pub fn read_branches(bytes: &[u8]) -> Result<Vec<Branch>, GitError> {
     let mut branches = Vec::new();
     for line in bytes.split(|it| *it == b'\n').filter(|it| !it.is_empty()) {
@@ -50,8 +50,8 @@ pub fn read_branches(bytes: &[u8]) -> Result<Vec<Branch>, GitError> {
 }
 
 impl Git {
-    /// All local and remote-tracking branches with commits that are not reachable from `head`, newest first. Without
-    /// `head`, all branches.
+    /// Lists the local and remote-tracking branches with commits that are not reachable from `head`, newest first; without
+    /// `head`, all of them. planwatch's own branches are left out.
     pub fn unmerged_branches(&self, head: Option<&Oid>) -> Result<Vec<Branch>, GitError> {
         let mut call = self.call(&["for-each-ref", "--sort=-committerdate", FORMAT]);
         if let Some(head) = head {

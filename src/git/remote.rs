@@ -1,12 +1,13 @@
 //! Calls that contact a remote: fetching and pushing single refs.
 //!
-//! Nothing here asks a question on a terminal. A remote that is silent for some seconds is given up. Fetch and push use the
-//! same URL, because a remote may be configured with two of them, for two servers.
+//! No call here prompts on a terminal. A call ends if the remote is silent for [`SILENCE`]. A remote may be configured with
+//! one URL for fetching and another one for pushing, which may lead to two servers. So all calls use the URL for pushing.
 //!
 //! # Pushes
-//! Each ref is pushed with a lease on its old value, so it only changes if it still has that value. A `+` before a refspec,
-//! or `--force`, would switch the lease off: both of two racing pushes would then succeed. Settings of the user that push
-//! more than was asked for (tags, submodules, signatures) or less (a failing hook) are overridden.
+//! Each ref is pushed with `--force-with-lease` and its old value, so it changes only if it still has that value. A `+`
+//! before a refspec, or `--force`, would disable this check, and two concurrent pushes would both succeed. The user's
+//! settings are overridden if they would push more (tags, submodules), require a signature that the remote does not
+//! support, or run hooks.
 
 use std::time::Duration;
 
@@ -19,7 +20,7 @@ use super::repository::Git;
 /// How long a remote may be silent.
 pub const SILENCE: Duration = Duration::from_secs(10);
 
-/// After how many seconds of silence git's HTTP client gives up. By default it never does.
+/// The seconds of silence after which git's HTTP client gives up. By default, it waits forever.
 const HTTP_SILENCE: &str = "8";
 
 /// The command for ssh, unless the user has configured another one.
@@ -30,22 +31,22 @@ const SSH: &str = "ssh -o BatchMode=yes -o ConnectTimeout=10";
 pub struct RefChange {
     /// The full name at the remote.
     pub name: String,
-    /// The value that it must have; none: it must not exist.
+    /// The value that the ref must have before the push; `None` if it must not exist.
     pub old: Option<Oid>,
-    /// None: it is deleted.
+    /// The value after the push; `None` deletes the ref.
     pub new: Option<Oid>,
 }
 
-/// Why a remote was not used, or what it answered.
+/// Why a call that contacts a remote failed.
 #[derive(Debug)]
 pub enum RemoteError {
-    /// It did not answer. A push may have been carried out.
+    /// The remote did not respond. It may have carried out a push.
     Silent(String),
-    /// It answered, and refused.
+    /// The remote refused the request.
     Refused(String),
-    /// It has no such ref.
+    /// The remote has no such ref.
     NoRef,
-    /// git could not be used here.
+    /// An error on this machine.
     Git(GitError),
 }
 
@@ -59,10 +60,10 @@ impl From<GitError> for RemoteError {
 }
 
 impl Git {
-    /// The URL to which a remote of this clone's configuration is pushed; none if there is no such remote.
+    /// The URL for pushing to a remote of this clone's configuration; `None` if there is no such remote.
     pub fn push_url(&self, remote: &str) -> Result<Option<String>, GitError> {
-        // A URL or a path instead of a name is not used: it may come from the repository, not from this clone's
-        // configuration.
+        // `remote` may come from a file of the repository. Only a name is accepted, because a URL or a path would bypass
+        // this clone's configuration.
         if !is_remote_name(remote) {
             return Ok(None);
         }
@@ -108,7 +109,7 @@ impl Git {
         if code == 0 { Ok(()) } else { Err(error_of(&stderr)) }
     }
 
-    /// Pushes refs, each with a lease. The answer has one entry for each ref of which the remote reported a result.
+    /// Pushes refs, each with `--force-with-lease`. Returns the results that the remote reported, one for each ref.
     pub fn push_refs(
         &self,
         url: &str,
@@ -135,7 +136,7 @@ impl Git {
         Ok(pushed)
     }
 
-    /// Whether the remote has these refs, given by their full names; the answers are in the order of the names.
+    /// Whether the remote has these refs. `names` are full names; the results are in the same order.
     pub fn remote_has(&self, url: &str, names: &[String]) -> Result<Vec<bool>, RemoteError> {
         let call = self.remote_call(&["ls-remote", "--refs", "--"], url)?.arg(url);
         let Output { code, stdout, stderr } = names.iter().fold(call, Call::arg).output()?;
@@ -165,9 +166,9 @@ impl Git {
         Oid::read(oid.as_bytes()).ok_or_else(|| GitError::unexpected("hash-object", oid))
     }
 
-    /// A call that may contact the remote. It does not stop git before 2.45 from fetching missing objects of a partial
-    /// clone: disabling all protocols, as [`Self::call`] does, would disable this call itself. No call here reads
-    /// objects of the repository, so nothing has to be fetched.
+    /// A call that may contact the remote. To keep git before 2.45 from fetching missing objects of a partial clone,
+    /// [`Self::call`] disables all protocols. That would disable a call to the remote, too, so it is not done here. No
+    /// call here reads objects of the repository, so nothing has to be fetched.
     fn remote_call(&self, words: &[&str], url: &str) -> Result<Call, GitError> {
         let mut call = Call::new(&self.root, words).limit(SILENCE).limit_silence();
         let settings = [
@@ -209,13 +210,13 @@ fn error_of(stderr: &str) -> RemoteError {
     }
 }
 
-/// Whether a text can only be the name of a remote in the configuration.
+/// Whether a text has the form of a remote's name. A URL or a path with `/` does not.
 pub fn is_remote_name(text: &str) -> bool {
     let is_part = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.');
     !text.is_empty() && !text.starts_with(['-', '.']) && text.chars().all(is_part)
 }
 
-/// Whether git uses ssh for a URL, also for the short form `host:path`.
+/// Whether git uses ssh for a URL. The short form `host:path` is recognized, too.
 fn is_ssh(url: &str) -> bool {
     match url.split_once("://") {
         Some((scheme, _)) => scheme.contains("ssh"),

@@ -1,4 +1,4 @@
-//! A repository with a working tree, and questions about its revisions.
+//! A repository with a working tree, and queries about its revisions.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
@@ -22,7 +22,7 @@ pub struct Git {
     pub version: Version,
 }
 
-/// What is checked out, and whether all of its history is there.
+/// The commit that is checked out, and whether its history is complete.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Head {
     /// `None` before the first commit.
@@ -47,14 +47,14 @@ pub enum Range {
 }
 
 impl Git {
-    /// Finds the repository whose working tree holds `directory`. In a submodule this is the submodule's own one.
+    /// Finds the repository whose working tree contains `directory`. In a submodule, this is the submodule's repository.
     pub fn at(directory: &Path) -> Result<Self, GitError> {
         Ok(Self::with_head(directory)?.0)
     }
 
-    /// Like [`Self::at`], with `HEAD`, which the same git process reports.
+    /// Like [`Self::at`], but also returns `HEAD`, which the same git process reports.
     pub fn with_head(directory: &Path) -> Result<(Self, Head), GitError> {
-        // Starting a process takes most of its time, so both start at once.
+        // Starting a process takes longer than its work, so the two processes run in parallel.
         let version = Call::new(directory, &["version"]).stream()?;
         let words = [
             "rev-parse",
@@ -104,15 +104,15 @@ impl Git {
     /// A call in the working tree's top directory. The words are fixed arguments; paths, revisions and other input are
     /// added with the methods of [`Call`].
     ///
-    /// The call does not fetch objects that a partial clone lacks. Git before 2.45 does not know `GIT_NO_LAZY_FETCH`.
-    /// For it, all protocols are disabled instead, so that it fetches nothing either.
+    /// The call does not fetch objects that a partial clone lacks. Git before 2.45 ignores `GIT_NO_LAZY_FETCH`, so all
+    /// protocols are disabled for such a version.
     pub fn call(&self, words: &[&str]) -> Call {
         let call = Call::new(&self.root, words);
         if self.require(2, 45, "").is_ok() { call } else { call.config("protocol.allow", "never") }
     }
 
-    /// A path relative to the top directory; `None` if it is outside. If the path as given is not inside, the symbolic
-    /// links of its directory are resolved.
+    /// Makes a path relative to the top directory; `None` if the path is outside. If the path as given is outside, this
+    /// resolves the symbolic links of its directory and tries again.
     pub fn relative(&self, path: &Path) -> Option<PathBuf> {
         let inside = |path: &Path| path.strip_prefix(&self.root).map(Path::to_path_buf).ok();
         inside(path).or_else(|| {
@@ -121,7 +121,7 @@ impl Git {
         })
     }
 
-    /// The commit that a revision names, as a person typed it; `None` if there is none.
+    /// Finds the commit that a revision names; `None` if there is none. The revision may be any text that a user typed.
     pub fn find_revision(&self, revision: &str) -> Result<Option<Oid>, GitError> {
         self.find_object(&format!("{revision}^{{commit}}"), revision)
     }

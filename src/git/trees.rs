@@ -14,7 +14,7 @@ pub struct TreeEntry {
     /// `blob`, `tree`, or `commit` for a submodule.
     pub kind: String,
     pub oid: Oid,
-    /// Relative to the repository's root, if the call began there.
+    /// Relative to the tree that was read.
     pub path: Vec<u8>,
 }
 
@@ -101,8 +101,8 @@ impl Git {
     }
 }
 
-/// Reads the bytes of a tree object, in which object names have `n_digits` digits; `None` if the bytes are not a
-/// tree's.
+/// Reads the bytes of a tree object. `n_digits` is the number of hexadecimal digits of an object name. `None` if the bytes
+/// are not a tree object.
 pub fn read_tree_object(mut bytes: &[u8], n_digits: usize) -> Option<Vec<TreeEntry>> {
     let mut entries = Vec::new();
     while !bytes.is_empty() {

@@ -1,4 +1,4 @@
-//! git's version: what is supported, and what a feature needs.
+//! The version of git, and the oldest one that is supported.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! Linked working trees: making, listing and removing them, and committing all that is in one.
+//! Linked working trees: making, listing and removing them, and committing everything in one of them.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -14,10 +14,10 @@ use super::oid::Oid;
 use super::repository::Git;
 use super::status::{FileStatus, StatusKind};
 
-/// The limit is long, because git may have to write a large tree to the disk, or read it.
+/// The time limit of calls in which git may have to read or write a large tree.
 const LIMIT: Duration = Duration::from_secs(600);
 
-/// How long another program may hold the index.
+/// How long a call waits while another program has the index locked.
 const LONGEST_WAIT: Duration = Duration::from_secs(3);
 
 const PAUSE: Duration = Duration::from_millis(50);
@@ -28,18 +28,19 @@ const MOST_PATHS: usize = 500;
 /// The mode of an entry that names a commit of another repository.
 const GITLINK: u32 = 0o160_000;
 
-/// No paths are named: git looks at all of them.
+/// An empty list of paths, for which git processes all paths.
 const NO_PATHS: [&str; 0] = [];
 
-/// The reason of the lock that git puts on a working tree while making it, and planwatch while removing one.
+/// The reason that git gives when it locks a working tree while making it. planwatch uses the same reason when it locks
+/// one to remove it.
 const BEING_MADE: &str = "initializing";
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LinkedTree {
     pub path: PathBuf,
-    /// `refs/heads/…`; none: `HEAD` is detached.
+    /// `refs/heads/…`; `None` if `HEAD` is detached.
     pub branch: Option<String>,
-    /// Whether making or removing it was not completed. Then files may be missing, and it contains no work.
+    /// Whether making or removing the tree was not completed. Such a tree may lack files, and contains no uncommitted work.
     pub is_unfinished: bool,
 }
 
@@ -70,8 +71,8 @@ impl Git {
         read_worktrees(&self.call(&["worktree", "list", "--porcelain", "-z"]).run()?)
     }
 
-    /// Makes a working tree with a branch. `branch` is a name of planwatch's own without `refs/heads/`. With `start`
-    /// the branch is created at that commit; without it the branch must exist.
+    /// Makes a working tree with a branch. `branch` is a name that planwatch made, without `refs/heads/`. With `start`, the
+    /// branch is created at that commit; without `start`, the branch must exist.
     pub fn add_tree(&self, path: &Path, branch: &str, start: Option<&Oid>) -> Result<(), GitError> {
         let call = match start {
             Some(_) => self.call(&["worktree", "add", "--quiet", "-b"]).arg(branch),
@@ -82,11 +83,12 @@ impl Git {
         call.shielded().limit(LIMIT).run().map(drop)
     }
 
-    /// Removes a working tree. Returns false and removes nothing if the tree holds one of these: files that are
-    /// neither committed nor ignored; changed files that git was told to leave alone; submodules; other repositories,
-    /// of which this one knows only the id of a commit.
+    /// Removes a working tree. Returns false and removes nothing if the tree contains one of these:
+    /// - changes that are not committed, or files that are neither committed nor ignored,
+    /// - changed files that are marked as `skip-worktree` or `assume-unchanged`,
+    /// - submodules, or other repositories that the index names.
     ///
-    /// The tree is locked first, so that a tree of which only a part was removed is not taken for a whole one.
+    /// The tree is locked first. If the removal is interrupted, the lock shows that the tree is incomplete.
     pub fn remove_tree(&self, path: &Path) -> Result<bool, GitError> {
         let inside = Self::at(path)?;
         let has_modules = RealDisk.lstat(&inside.git_dir.join("modules")).is_ok();
@@ -105,21 +107,21 @@ impl Git {
         call.shielded().limit(LIMIT).run().map(drop)
     }
 
-    /// Removes git's lock files that processes left in this working tree when they were killed. Only for a tree in which
-    /// nothing runs.
+    /// Removes the lock files that killed git processes have left for this working tree. No process may be running in the
+    /// tree.
     pub fn remove_stale_locks(&self) {
         for name in ["index.lock", "HEAD.lock"] {
             RealDisk.remove(&self.git_dir.join(name)).ok();
         }
     }
 
-    /// Whether the working tree holds nothing that is not committed or ignored.
+    /// Whether everything in the working tree is committed or ignored.
     pub fn is_clean(&self) -> Result<bool, GitError> {
         Ok(self.status(&NO_PATHS)?.is_empty())
     }
 
-    /// Whether files differ that git was told to leave alone (`update-index --skip-worktree`, `--assume-unchanged`).
-    /// Files that a sparse checkout leaves out do not exist, and do not count.
+    /// Whether files that are marked with `update-index --skip-worktree` or `--assume-unchanged` differ from `HEAD`. Files
+    /// that do not exist because a sparse checkout leaves them out are not compared.
     fn has_hidden_changes(&self) -> Result<bool, GitError> {
         let listed = self.call(&["ls-files", "-v", "-z"]).limit(LIMIT).run()?;
         let entries = listed.split(|it| *it == 0).filter_map(|it| Some((*it.first()?, it.get(2..)?)));
@@ -160,10 +162,10 @@ impl Git {
         RealDisk.lstat(&self.root.join(OsStr::from_bytes(path)).join(".git")).is_ok()
     }
 
-    /// Commits everything in this working tree that is not ignored; none: there is nothing to commit.
+    /// Commits everything in this working tree that is not ignored. `None` if there is nothing to commit.
     ///
-    /// Refused during a merge or a similar operation, because its conflicts would be committed as they are. Also
-    /// refused if there is another repository inside, of which git would commit only the id of a commit.
+    /// Refuses during a merge or a similar operation, because unresolved conflicts would be committed. Also refuses if the
+    /// tree contains an untracked git repository, because git would commit only the id of its current commit.
     pub fn commit_everything(&self, message: &str) -> Result<Option<Oid>, GitError> {
         let refused = |why: String| {
             let hint = "finish or abort it in that working tree; `git status` says how";
@@ -201,8 +203,8 @@ impl Git {
         self.head_commit()
     }
 
-    /// Moves the branch that is checked out, its index and its files forward to a commit. Returns git's error message
-    /// if that would overwrite anything that is not committed, ignored files too, or if it is not a fast-forward.
+    /// Fast-forwards the branch that is checked out, with the index and the files, to a commit. Returns git's error message
+    /// if this is not a fast-forward, or if it would overwrite ignored files or anything that is not committed.
     pub fn fast_forward(&self, to: &Oid) -> Result<Result<(), String>, GitError> {
         let words = ["merge", "--ff-only", "--no-autostash", "--no-overwrite-ignore", "--no-stat", "--quiet"];
         let call = || self.call(&words).quietly().writes_index().shielded().limit(LIMIT).oids([to]);
@@ -213,7 +215,7 @@ impl Git {
         }
     }
 
-    /// Runs a command that writes the index, and waits for a while if another program holds it.
+    /// Runs a command that writes the index. If another program has the index locked, tries again for [`LONGEST_WAIT`].
     fn once_unlocked(&self, call: impl Fn() -> Call) -> Result<Vec<u8>, GitError> {
         let end = Instant::now() + LONGEST_WAIT;
         loop {
@@ -232,7 +234,7 @@ fn is_locked(text: &str) -> bool {
 }
 
 impl Call {
-    /// Starts no process of git's own that cleans up in the background, and touches no submodule.
+    /// Keeps git from cleaning up in the background and from updating submodules.
     fn quietly(self) -> Self {
         self.config("gc.auto", "0").config("maintenance.auto", "false").config("submodule.recurse", "false")
     }

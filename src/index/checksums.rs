@@ -1,7 +1,8 @@
-//! Checksums of tables, which show whether anything but planwatch has added, changed or deleted rows. They cover the
-//! schema and the full-text index, whose rows SQLite writes itself. Rows of plans contain their own hash.
+//! Checksums of tables, which show whether another program or a fault has added, changed or deleted rows. They cover the
+//! schema and the full-text index, whose rows SQLite writes itself. Rows of plans contain their own hash instead.
 //!
-//! The full-text index's tables are summed in parts, so that after a small change only the touched parts are read.
+//! Each table of the full-text index is divided into parts with one checksum each, so that after a small change only the
+//! changed parts are read.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,7 +11,7 @@ use rusqlite::{CachedStatement, Connection, OptionalExtension, Params, params};
 
 use crate::index::error::IndexError;
 
-/// The sum of rows, independent of their order.
+/// The sum of the hashes of rows. It does not depend on the order of the rows.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Sum(u128);
 
@@ -83,23 +84,24 @@ pub(super) fn check_schema(connection: &Connection) -> Result<(), IndexError> {
     Err(IndexError::damaged("the rows of sqlite_schema are not those that were written"))
 }
 
-/// A table of the full-text index, or an index that queries use. A part consists of the rows whose numbers differ only
-/// in the last `bits` bits.
+/// A table of the full-text index, or an SQL index of such a table. Rows whose numbers differ only in the last `bits` bits
+/// form one part.
 #[derive(Debug, Clone, Copy)]
 struct Source {
     name: &'static str,
     select: &'static str,
-    /// The table and a condition.
+    /// The table and a `WHERE` condition, to which more conditions can be added with `AND`.
     from: &'static str,
     /// The column with the row's number.
     column: &'static str,
     bits: u32,
 }
 
-/// In the row numbers of an FTS5 data table, 37 bits for the place in a segment follow the segment's number.
+/// In a row number of an FTS5 data table, the last 37 bits are the position in a segment. The bits before them are the
+/// segment's number.
 const SEGMENT_BITS: u32 = 37;
 
-/// Deleted rows of an older segment are recorded under its number plus this.
+/// FTS5 records the deleted rows of an older segment under the segment's number plus this.
 const TOMBSTONES: i64 = 1 << 16;
 
 const fn table(name: &'static str, from: &'static str, column: &'static str, bits: u32) -> Source {
@@ -128,14 +130,14 @@ const RECORDS: Source = Source {
 const SOURCES: [Source; 9] =
     [DATA, IDX, DOCSIZE, TITLES_DATA, TITLES_IDX, TITLES_DOCSIZE, SEARCHED, NAMES, RECORDS];
 
-/// The tables of settings. Each has few rows, which form a single part.
+/// FTS5's tables of settings. Each has few rows, which form a single part.
 const CONFIGS: [&str; 2] = ["search_config", "titles_config"];
 
 #[derive(Debug, Default)]
 pub(super) struct Touched(BTreeSet<(&'static str, i64)>);
 
 impl Touched {
-    /// Records a row that SQLite reports as written; tables without row numbers are not reported.
+    /// Records a row that SQLite's update hook reports. The hook does not report rows of `WITHOUT ROWID` tables.
     pub(super) fn row(&mut self, table: &str, id: i64) {
         let mut note = |source: Source, part: i64| {
             self.0.insert((source.name, part));

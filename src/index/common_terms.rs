@@ -1,15 +1,15 @@
 //! Queries that match very many documents, such as a single common word.
 //!
-//! BM25 examines every match, and a word that occurs almost everywhere carries little information. So beyond [`MANY`]
-//! matches, those with all words in name and title come first, ranked by BM25 among themselves unless they are more
-//! than [`MANY`], too. Then come the others in listing order. This does not depend on the document numbers of this
-//! index, so every index gives the same answer.
+//! BM25 examines every match, and a word that occurs almost everywhere carries little information. So if there are more
+//! than [`MANY`] matches, the result has two groups. The first group has the matches that contain all words in name and
+//! title. They are ranked by BM25, or in listing order if they are more than [`MANY`], too. The second group has all other
+//! matches, in listing order. This does not depend on the document numbers, so every index gives the same result.
 //!
-//! Most documents are numbered in listing order, because the full-text index is filled that way. Below the
-//! [border](Listing), the matches with the smallest numbers are therefore listed first, and SQLite can stop as soon as
-//! it has enough of them. Changed plans get numbers from the border on. If enough documents below the border match,
-//! only the changed plans that are listed before the last of these matches are searched. If those are more than
-//! [`FEW_OWNERS`] plans, everything from the border on is searched instead.
+//! Most documents are numbered in listing order, because the full-text index is filled in that order. So the matches
+//! below the [border](Listing) are read in listing order, and SQLite can stop as soon as it has enough of them. Changed
+//! plans get numbers from the border on. If there are enough matches below the border, a changed plan is searched only if
+//! it comes before the last of these matches in listing order. If more than [`FEW_OWNERS`] changed plans do so, all
+//! matches from the border on are read instead.
 
 use std::ops::Range;
 
@@ -22,7 +22,7 @@ use crate::index::search::{self, Match, Query, Scope};
 /// With more matches than this, not all are ranked.
 pub(super) const MANY: usize = 1000;
 
-/// Up to this many changed plans are searched one by one. For more, all matches from the border on are read.
+/// Up to this many changed plans are searched one by one. If there are more, all matches from the border on are read.
 const FEW_OWNERS: usize = 16;
 
 /// Which documents are numbered in the order of [`search::order`].
@@ -33,7 +33,7 @@ pub(super) struct Listing {
     border: i64,
     /// The name of the last plan below the border.
     last: String,
-    /// Whether a plan out of order, a decision or an insight was added; from then on the border stays where it is.
+    /// Whether a plan out of order, a decision or an insight was added. After that, the border no longer moves.
     is_broken: bool,
 }
 
@@ -74,8 +74,8 @@ impl Listing {
     }
 }
 
-/// Answers a query of live documents of all kinds that has too many matches to rank all of them. `None` for any other
-/// query.
+/// Searches live documents of all kinds if too many match to rank all of them. `None` if there are fewer matches, and for
+/// other queries.
 ///
 /// `wanted` is the query in FTS5's syntax, without exclusions. If the query may end with a prefix, the caller tries the
 /// whole word first.
@@ -121,12 +121,12 @@ struct Matches {
     table: &'static str,
     /// Below the border, in listing order; at most [`MANY`] + 1.
     listed: Vec<i64>,
-    /// From the border on; `None` if they were not looked for, because there are enough below it.
+    /// From the border on; `None` if they were not read, because there are enough below the border.
     others: Option<Vec<i64>>,
 }
 
 impl Matches {
-    /// How many there are at least; exact up to [`MANY`].
+    /// The number of matches: exact up to [`MANY`], and a lower bound above that.
     fn len(&self) -> usize {
         self.listed.len() + self.others.as_ref().map_or(0, Vec::len)
     }
@@ -160,8 +160,8 @@ impl CommonTermQuery<'_> {
         if has_others { self.numbers(table, self.border..i64::MAX, usize::MAX) } else { Ok(Vec::new()) }
     }
 
-    /// The first matches of each changed plan that is listed before `plan`; with more than [`FEW_OWNERS`] such plans,
-    /// all matches from the border on.
+    /// The first matches of each changed plan that comes before `plan` in listing order. If there are more than
+    /// [`FEW_OWNERS`] such plans, all matches from the border on.
     fn listed_before(&self, table: &str, plan: &str, most: usize) -> Result<Vec<Match>, IndexError> {
         let owners = format!(
             "SELECT first, first + n FROM searched WHERE archived = 0 AND name < ?1 AND instr(name, '/') = 0

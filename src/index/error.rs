@@ -8,7 +8,7 @@ use rusqlite::{ErrorCode, ffi};
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum IndexError {
-    /// The content is not what was written. [`reopen`](crate::index::Index::reopen) starts a new file.
+    /// The content differs from what planwatch wrote. [`reopen`](crate::index::Index::reopen) starts a new file.
     #[error("the index is damaged: {what}")]
     Damaged { what: String },
     /// The directory is not writable, or the file cannot be created. An index in memory can be used instead.
@@ -20,7 +20,8 @@ pub enum IndexError {
     /// Another process held the write lock for longer than 5 seconds. Nothing was changed.
     #[error("the index is being written by another process")]
     Busy,
-    /// Two plans of one name, or another request that no file tree can cause.
+    /// SQLite rejected a row. The row violates a constraint, as a second plan of the same name does, or it is too large for
+    /// SQLite or the memory.
     #[error("the index rejected a row")]
     Unfit { source: rusqlite::Error },
     /// A query that may do more than read.
@@ -77,8 +78,7 @@ impl IndexError {
     }
 }
 
-/// For the statements of this module, which are correct for a sound index: an SQL error means that the file is
-/// damaged.
+/// Only for the statements of this module. They are correct, so an SQL error means that the file is damaged.
 impl From<rusqlite::Error> for IndexError {
     fn from(error: rusqlite::Error) -> Self {
         match error.sqlite_error_code() {

@@ -29,7 +29,7 @@ pub(super) fn name(content: Content) -> String {
     format!("index-v{}{}{}.db", schema::VERSION, schema::reader_digits(), content.word())
 }
 
-/// How often, and how long each time, to wait for the lock: 5 seconds in all.
+/// How many times to try to take the lock. With [`PAUSE`] after each try, this takes 5 seconds.
 const LOCK_TRIES: u32 = 500;
 const PAUSE: Duration = Duration::from_millis(10);
 
@@ -44,7 +44,7 @@ impl Identity {
     }
 }
 
-/// What the names of the file and of SQLite's files next to it refer to; `None` if missing.
+/// The identities of the database and of SQLite's files next to it; `None` for a missing file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Names {
     pub(super) database: Option<Identity>,
@@ -78,15 +78,15 @@ impl IndexFile {
         fs::symlink_metadata(self.named(end)).ok().map(|it| identity(&it))
     }
 
-    /// Returns the identities of the files at all names. A file without a log has only its own name.
+    /// Returns the identities of these files now. A database without a log has no files next to it.
     pub(super) fn names(&self) -> Names {
         let beside = |end| self.content.has_log().then(|| self.identity_of(end)).flatten();
-        // In this order, because the files next to a new database appear after it.
+        // The database comes last, because the files next to a new database are created after it.
         let (log, shared) = (beside("-wal"), beside("-shm"));
         Names { database: self.identity(), log, shared }
     }
 
-    /// Returns whether SQLite may open the name: a regular file, or nothing.
+    /// Returns whether SQLite may open the path: it is a regular file, or missing.
     ///
     /// A symbolic link could lead to another database, and opening a FIFO would block.
     pub(super) fn is_plain(&self) -> bool {
@@ -97,7 +97,7 @@ impl IndexFile {
         fs::symlink_metadata(self.path()).map_or(true, |it| it.is_file() && it.len() == 0)
     }
 
-    /// Waits for other processes that create or move the file.
+    /// Takes the lock under which processes create or move the file. Waits for other processes.
     ///
     /// The lock is released when the handle is dropped. It is on a file of its own: opening and closing the database
     /// file a second time would release SQLite's locks on it.
@@ -122,7 +122,7 @@ impl IndexFile {
         made.map(drop).map_err(|source| IndexError::unwritable(&self.dir, source))
     }
 
-    /// A directory in the way is removed if empty, otherwise renamed.
+    /// If the path is a directory, removes it if it is empty, and renames it otherwise.
     fn move_directory_aside(&self, path: &Path) -> io::Result<()> {
         if !fs::symlink_metadata(path).is_ok_and(|it| it.is_dir()) || remove_empty(path).is_ok() {
             return Ok(());
@@ -132,8 +132,8 @@ impl IndexFile {
         free.next().map_or(Ok(()), |it| rename(path, &it))
     }
 
-    /// Removes files left next to a deleted or emptied database, so that the next one does not share them with
-    /// processes that have the deleted one open. The lock must be held.
+    /// Removes files that are left next to a deleted or emptied database. Otherwise a new database would share them with
+    /// processes that have the old one open. The lock must be held.
     pub(super) fn remove_rest(&self) -> Result<(), IndexError> {
         let mut rest = ["-wal", "-shm", "-journal"].into_iter().map(|end| self.named(end));
         let removed =
@@ -144,8 +144,8 @@ impl IndexFile {
     /// Renames the file to `.bad`, in place of an earlier `.bad` file. The lock must be held; processes that have the
     /// file open continue to read it.
     pub(super) fn move_aside(&self) -> Result<(), IndexError> {
-        // The log goes first: a database without its log is an older index, but a log next to another database would
-        // damage that database.
+        // The log is moved first. A database without its log is only an older state of the index, but a log that is left
+        // next to a new database would damage that database.
         for end in ["-wal", "-shm", "-journal", ""] {
             let bad = self.named(&format!(".bad{end}"));
             let moved = self.move_directory_aside(&bad).and_then(|()| remove_if_exists(&bad));
@@ -156,9 +156,9 @@ impl IndexFile {
     }
 }
 
-/// Removes indexes of other releases that were not written for a month before this one was created.
+/// Removes the indexes of other releases that were last written more than 30 days before `file` was.
 ///
-/// If their release is used again, it creates a new one. The first error ends the removal.
+/// If such a release is used again, it creates a new index. The first error ends the removal.
 pub(super) fn clear_unused(file: &IndexFile) -> io::Result<()> {
     let made = fs::symlink_metadata(file.path())?.modified()?;
     let own = [Content::Plans, Content::Texts, Content::History].map(name);

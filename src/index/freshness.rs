@@ -1,7 +1,7 @@
 //! Whether the index matches the files. Stamps only decide which files need not be read.
 //!
-//! The method is git's for its own index ("racy git", Documentation/technical/racy-git): a file whose stamp is as
-//! young as the moment it was read may change again without a new stamp, so its content is compared once more.
+//! The method is that of git for its own index ("racy git", Documentation/technical/racy-git). A file that was modified
+//! just before it was read may change again without a new stamp, so its content is compared once more.
 
 use borsh::{BorshDeserialize, BorshSerialize};
 
@@ -22,7 +22,7 @@ pub struct FileRow {
     /// Relative to the plan's directory, with `/`.
     pub name: String,
     pub stamp: Stamp,
-    /// Content hash; empty for an unreadable file, which is then always in doubt.
+    /// The hash of the content. It is empty for an unreadable file, which is always in doubt.
     pub hash: String,
     /// Whether the stamp is too young to be trusted.
     pub racy: bool,
@@ -34,14 +34,14 @@ pub struct FileRow {
 const COARSEST_NS: i64 = 2_000_000_000;
 
 impl Stamp {
-    /// Accepts times of any size; those out of range become far past or future, and are never trusted.
+    /// Times that do not fit into 64 bits become the smallest or largest value, and are never trusted.
     pub fn new(len: u64, mtime_ns: i128, ctime_ns: i128, ino: u64, dev: u64) -> Self {
         Self { len, mtime_ns: saturate(mtime_ns), ctime_ns: saturate(ctime_ns), ino, dev }
     }
 
-    /// Returns whether a file with this stamp, read at this moment, may change without a new stamp.
+    /// Returns whether a file that had this stamp when it was read at `read_at_ns` may change without a new stamp.
     ///
-    /// `read_at_ns` is the time of the file system's own clock, such as the mtime of a file that was just written there.
+    /// `read_at_ns` is a time of the file system's own clock, such as the mtime of a file that was just written there.
     pub fn is_racy(&self, read_at_ns: i64) -> bool {
         let trusted_before = read_at_ns.saturating_sub(COARSEST_NS);
         let is_young = |ns: i64| ns >= trusted_before || ns == i64::MIN;
@@ -54,8 +54,8 @@ impl FileRow {
         Self { name: name.into(), stamp, hash: hash.into(), racy: stamp.is_racy(read_at_ns), len_before: 0 }
     }
 
-    /// This row as the successor of an earlier row of the same file: `len_before` keeps the length from before a save
-    /// in progress.
+    /// Returns this row with `len_before` computed from an earlier row of the same file: the file's length before a save
+    /// that is still in progress.
     #[must_use]
     pub fn after(self, old: &Self) -> Self {
         let known = if old.racy { old.stamp.len.max(old.len_before) } else { old.stamp.len };
@@ -63,8 +63,8 @@ impl FileRow {
         Self { len_before: if is_cut { known } else { 0 }, ..self }
     }
 
-    /// The row of a file that was there a moment ago, which an editor may be about to write again; `None` once it has been
-    /// missing for two seconds, or if it was empty.
+    /// Returns the row of a file that has just disappeared: an editor may be about to write it again. `None` once the file
+    /// has been missing for two seconds, or if it was empty.
     #[must_use]
     pub fn vanished(&self, now_ns: i64) -> Option<Self> {
         if self.is_vanished() {

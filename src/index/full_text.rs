@@ -1,8 +1,8 @@
 //! The full-text index in its file: what it was filled from, and whether it is intact.
 //!
-//! A caller checks whether it is [filled](TextsSnapshot::is_filled_from) from the current rows of the plan index. If not, the
-//! caller lists what is [missing](TextsSnapshot::unsearched) and [adds](FullText::write) that. Then it
-//! [searches](TextsSnapshot::search).
+//! A caller first checks whether the full-text index is [filled](TextsSnapshot::is_filled_from) from the current rows of
+//! the plan index. If not, the caller lists the texts that are [missing](TextsSnapshot::unsearched), and
+//! [adds](FullText::write) them. Then it [searches](TextsSnapshot::search).
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -32,7 +32,7 @@ pub struct TextsSnapshot<'a> {
     store: &'a Store,
 }
 
-/// The state of the full-text index that a caller has compared: a number that every write changes.
+/// Identifies a state of the full-text index: a number that every write changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Seen(Option<i64>);
 
@@ -48,7 +48,7 @@ impl FullText {
         Ok((Self { store }, opened))
     }
 
-    /// Takes a snapshot. It borrows the full-text index mutably, because SQLite has one transaction per connection.
+    /// Takes a snapshot. This borrows the full-text index mutably, because SQLite has one transaction per connection.
     pub fn look(&mut self) -> Result<TextsSnapshot<'_>, IndexError> {
         self.looked()
     }
@@ -61,11 +61,11 @@ impl FullText {
         Ok(look)
     }
 
-    /// Adds texts and removes those of deleted keys: all or, on an error, none.
+    /// Adds texts, and removes those of the keys in `gone`. On an error, nothing changes. If another process has written
+    /// since `was_seen`, returns false and changes nothing.
     ///
-    /// `texts` are taken one by one while the file is locked for writing. `origin` is called at the end: it returns the
-    /// rows that the file is now filled from, or `None` if `texts` were not all that was missing. Returns false, and
-    /// changes nothing, if another process has written since `was_seen`.
+    /// `texts` is read one by one while the file is locked for writing. Then `origin` is called. It returns the origin of
+    /// the texts that the file now contains, or `None` if some texts are still missing.
     pub fn write(
         &mut self,
         texts: &mut dyn Iterator<Item = Texts>,
@@ -90,7 +90,7 @@ impl FullText {
         });
         self.store.connection.update_hook(None::<fn(Action, &str, &str, i64)>)?;
         let Some(now) = written? else { return Ok(false) };
-        // If another process has written since, the stamps are those of a file that was not verified here.
+        // If another process has written after this commit, the stamps belong to a state that was not verified here.
         let look = self.looked()?;
         if let Some(file) = file.filter(|_| seen(&look.transaction).is_ok_and(|it| it == now)) {
             verified_stamp::record(&file);
@@ -108,7 +108,7 @@ impl FullText {
         Ok(touched)
     }
 
-    /// Reopens the place, with a new file if this one is damaged.
+    /// Opens the file again, or a new one if it is damaged.
     pub fn reopen(&mut self) -> Result<(), IndexError> {
         self.store.reopen()
     }
@@ -146,7 +146,7 @@ impl TextsSnapshot<'_> {
     /// Verifies the file by its recorded stamps if possible, otherwise by reading all of it.
     fn prove(&self) -> Result<(), IndexError> {
         let Some(file) = self.store.file() else { return Ok(()) };
-        // The record refers to the file at this name.
+        // The record is about the file that has this name now. The open file may have lost the name.
         let has_its_name = self.store.has_its_name();
         if has_its_name && verified_stamp::is_recorded(file) {
             return Ok(());
@@ -159,7 +159,7 @@ impl TextsSnapshot<'_> {
         Ok(())
     }
 
-    /// Forces a full verification. Callers use it if an answer contradicted the files.
+    /// Reads and verifies the whole file. Callers use this if a search result contradicted the files.
     pub fn doubt(&self) -> Result<(), IndexError> {
         if let Some(file) = self.store.file() {
             verified_stamp::forget(file);

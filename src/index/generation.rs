@@ -12,8 +12,8 @@ use crate::index::error::IndexError;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Generation(u128);
 
-/// Which rows a full-text index was filled from: the commit of the index, and the hash of the status words (`reader`) with
-/// which its plans were read.
+/// Identifies the rows from which a full-text index was filled: by the commit of the index, and by `reader`, the hash of
+/// the status words with which the plans were read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Origin(String);
 

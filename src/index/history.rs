@@ -1,5 +1,5 @@
-//! What git commits did to the plans, by commit. A commit never changes, so a row that is not damaged is valid as long as
-//! the scope is the same. The scope is a hash that the caller makes of everything else that a row depends on.
+//! What git commits did to the plans, by commit. A commit never changes, so a sound row is valid as long as the scope is
+//! the same. The scope is a hash that the caller computes from everything else that a row depends on.
 
 use std::collections::HashMap;
 
@@ -11,7 +11,7 @@ use crate::index::schema::Content;
 use crate::index::store::Store;
 use crate::index::{Opened, Place};
 
-/// The commits that were read before. It can be deleted at any time.
+/// A cache of the commits that were read. It can be deleted at any time.
 #[derive(Debug)]
 pub struct History {
     store: Store,
@@ -20,7 +20,7 @@ pub struct History {
 /// What was read of one repository, as bytes that the caller encodes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Commits {
-    /// Describes the newest commit and the order; empty if nothing was read.
+    /// Describes the newest commit and the order of the commits; empty if nothing was read.
     pub list: Vec<u8>,
     /// The data of each commit, by its id.
     pub data: HashMap<Vec<u8>, Vec<u8>>,
@@ -33,7 +33,7 @@ impl History {
         Ok((Self { store }, opened))
     }
 
-    /// Describes the newest commit and the order; empty if nothing was read under this scope.
+    /// Describes the newest commit and the order of the commits; empty if nothing was read under this scope.
     pub fn list(&self, scope: &[u8]) -> Result<Vec<u8>, IndexError> {
         let select = "SELECT value FROM meta WHERE key = ?1";
         Ok(self.value(select, params!["list"])?.and_then(|it| whole(scope, b"list", it)).unwrap_or_default())
@@ -106,7 +106,7 @@ mod tests {
         Commits { list: bytes(list), data: data.iter().map(|(oid, it)| (bytes(oid), bytes(it))).collect() }
     }
 
-    /// The list and what is known of x, y and z.
+    /// The list, and the data of the commits x, y and z; `None` for each that is missing.
     fn read(of: &History, scope: &[u8]) -> [Option<String>; 4] {
         let text = |it: Vec<u8>| String::from_utf8(it).unwrap();
         let [x, y, z] = ["x", "y", "z"].map(|it| of.commit(scope, it.as_bytes()).unwrap().map(text));

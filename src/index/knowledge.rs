@@ -18,7 +18,7 @@ pub struct Knowledge {
 }
 
 impl Knowledge {
-    /// The names of its views.
+    /// The names of the views that contain it.
     pub(super) const VIEWS: [&str; 3] = ["decisions", "insights", "scripts"];
 
     pub(super) fn fill(&self, connection: &Connection) -> Result<(), IndexError> {

@@ -1,15 +1,15 @@
-//! The only user of SQLite: a cache of parsed plans, so that an answer need not read every file again.
+//! A cache of parsed plans in SQLite, so that a command need not read every file again. No other module uses SQLite.
 //!
 //! The files are the only source of truth, and the index may be deleted at any time. Each row contains the stamps and hashes
 //! of the files from which its plan was read, and a checksum of itself. The index decides nothing: `plan` determines which
-//! steps are ready, next or stale from the plans that the index returns. A caller does the following:
+//! steps of the returned plans are ready, next or stale. A caller does the following:
 //!
-//! 1. take a [`Snapshot`], and compare its heads with a walk, directory by directory;
-//! 2. load the unchanged plans from it, and read the files of the others;
-//! 3. [`write`](Index::write) the plans that were read, and answer from memory.
+//! 1. take a [`Snapshot`], and compare its heads with the plan directories on the disk, one by one;
+//! 2. load the unchanged plans from the snapshot, and read the files of the others;
+//! 3. [`write`](Index::write) the plans that were read, and continue with the plans in memory.
 //!
-//! If the index fails, callers continue without it: the files can be read at any time, and [`Place::Memory`] holds an index
-//! for one command. Bodies are not stored, only their words in the full-text index.
+//! If the index fails, callers read the files, and can use an index in [`Place::Memory`] for one command. The bodies of
+//! plans and steps are not stored; only the full-text index contains their words.
 
 mod checksums;
 mod common_terms;
@@ -61,25 +61,25 @@ pub struct Index {
 pub enum Place<'a> {
     /// In a file with a fixed name in this directory. The directory must exist.
     Directory(&'a Path),
-    /// Dropped with the [`Index`].
+    /// In memory, until the [`Index`] is dropped.
     Memory,
 }
 
-/// What was at the place when the index was opened.
+/// Whether the index existed when it was opened.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Opened {
-    /// An index, as it was left.
+    /// It existed, and is used.
     Kept,
-    /// Nothing; the index is empty.
+    /// It did not exist. It is empty now.
     Made,
-    /// Something else, which was renamed to `.bad`; the index is empty.
+    /// There was a damaged index or something else, which was renamed to `.bad`. The index is empty now.
     Rebuilt { why: String },
 }
 
 impl Index {
     /// Opens the index at a place; a file that cannot be used is replaced.
     ///
-    /// Errors are for unwritable directories, full disks, and processes that hold the write lock for too long.
+    /// Fails if the directory is not writable, the disk is full, or another process holds the write lock for too long.
     pub fn open(place: Place<'_>) -> Result<(Self, Opened), IndexError> {
         let (store, opened) = Store::open(place, Content::Plans)?;
         Ok((Self { store }, opened))
@@ -89,7 +89,8 @@ impl Index {
         file::name(Content::Plans)
     }
 
-    /// The length of the index's files in a directory; `None` if there is none.
+    /// The total size in bytes of the databases in a directory: those of plans, texts and history, without logs. `None` if
+    /// that of plans is missing.
     pub fn len_in(dir: &Path) -> Option<u64> {
         let len = |content| {
             std::fs::symlink_metadata(IndexFile::in_dir(dir, content).path()).ok().map(|it| it.len())
@@ -100,12 +101,12 @@ impl Index {
 
     /// Takes a snapshot, which begins with its first query.
     ///
-    /// It borrows the index mutably, because SQLite has one transaction per connection.
+    /// This borrows the index mutably, because SQLite has one transaction per connection.
     pub fn snapshot(&mut self) -> Result<Snapshot<'_>, IndexError> {
         Snapshot::new(&self.store)
     }
 
-    /// Makes changes: all or, on an error, none. They are taken one by one while the file is locked for writing.
+    /// Makes all changes or, on an error, none. `changes` is read one by one while the file is locked for writing.
     ///
     /// If the file was deleted or replaced since it was opened, the index is reopened first.
     pub fn write(&mut self, changes: &mut dyn Iterator<Item = Change>) -> Result<Generation, IndexError> {
@@ -115,8 +116,8 @@ impl Index {
     /// Does the same as [`Self::write`] if `before` is still the last commit. Otherwise returns `None` and changes
     /// nothing.
     ///
-    /// In that case the caller, who compared `before` with the files, does not know what the index holds: another
-    /// process may have written what an older scan found.
+    /// The caller has compared the commit `before` with the files. A later commit may come from another process whose scan
+    /// of the files was older.
     pub fn write_after(
         &mut self,
         before: Option<Generation>,
@@ -128,18 +129,18 @@ impl Index {
         })
     }
 
-    /// Prepares a write with a connection that has been open for a while: reopens the file if one of its names leads to
-    /// another file now.
+    /// Prepares a write with a connection that has been open for a while: opens the file again if one of its names refers
+    /// to another file now.
     pub fn ready(&mut self) -> Result<(), IndexError> {
         self.store.ready()
     }
 
-    /// Returns whether this is the file that has the name now; false in memory.
+    /// Returns whether the open file still has its name; false in memory.
     pub fn has_its_name(&self) -> bool {
         self.store.has_its_name()
     }
 
-    /// Reopens the place, with a new file if this one is damaged.
+    /// Opens the file again, or a new one if it is damaged.
     pub fn reopen(&mut self) -> Result<(), IndexError> {
         self.store.reopen()
     }

@@ -1,10 +1,12 @@
 //! Serializes opening database files with a log among the threads of a process.
 //!
-//! SQLite opens the log's shared memory by name when a file is first read, and POSIX locks do not exclude threads of
-//! the same process. If two files had one name in turn and shared their memory file, the reader of the second would
-//! truncate the memory mapped by readers of the first (SIGBUS). So one thread at a time opens and first reads a file.
-//! If the log or the shared memory next to it was replaced, or belongs to another file that this process still has
-//! open, the file counts as damaged and is not opened.
+//! SQLite opens the log's shared memory by name when a database is first read, and POSIX locks do not exclude threads of
+//! the same process. If a new database gets the name of an open one, both may use the same shared-memory file. A reader of
+//! the new database would then truncate the memory that readers of the old one have mapped, and the process would get
+//! SIGBUS. So only one thread at a time opens a database and reads it for the first time.
+//!
+//! The log or the shared memory next to a database may have been replaced, or may belong to another database that this
+//! process still has open. Then the database counts as damaged, and is not opened.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -13,7 +15,7 @@ use crate::index::file::Names;
 /// The files with a log that this process has open, once per connection.
 static OPEN: Mutex<Vec<Names>> = Mutex::new(Vec::new());
 
-/// Exclusive access for one thread.
+/// The exclusive right of one thread to open databases.
 pub(super) struct Alone(MutexGuard<'static, Vec<Names>>);
 
 /// An open file, unregistered on drop.
@@ -25,8 +27,8 @@ pub(super) fn alone() -> Alone {
 }
 
 impl Alone {
-    /// Whether this process has the database or its shared memory open in another combination: SQLite would then mix up
-    /// the two files' memory.
+    /// Whether this process has the database open with other files next to it, or the shared memory open with another
+    /// database. SQLite would then use one memory for two databases.
     pub(super) fn is_of_another(&self, now: Names) -> bool {
         let is_shared =
             |it: &Names| it.database == now.database || (now.shared.is_some() && it.shared == now.shared);

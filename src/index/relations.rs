@@ -44,8 +44,8 @@ pub(super) fn connection<'a>(
     Ok(connection)
 }
 
-/// Whether a query, in lower case, can read a view: only if the query contains the view's name, or `_row`, which is in the
-/// names of all tables.
+/// Whether a query, in lower case, may read a view: it contains the view's name, or `_row`, which is in the names of all
+/// tables.
 fn reads(query: &str, view: &str) -> bool {
     query.contains(view) || query.contains("_row")
 }
@@ -77,12 +77,12 @@ impl<'a> Table<'a> {
     }
 }
 
-/// The owner of the rows being inserted: the first columns of the tables of records.
+/// The plan or step to which inserted rows belong. It fills the first columns of their tables.
 #[derive(Clone, Copy)]
 struct Owner<'a> {
     archived: i64,
     plan: &'a str,
-    /// -1 for the plan itself.
+    /// The step's position in the plan; -1 for the plan itself.
     place: i64,
 }
 

@@ -1,10 +1,9 @@
-//! A plan directory as rows of the index, with their own hashes.
+//! The rows of the index for one plan directory, with their hashes.
 //!
-//! SQLite itself detects few of a failing disk's errors: to SQLite, overwritten bytes inside a row are just another
-//! row. So each head ends in a hash of its key, the number of its steps and all its other bytes, which include the hashes
-//! of the plan's data.
-//! A row whose hash is right describes the files whose stamps it holds, even if it is old. The hashes do not protect
-//! against forgery.
+//! SQLite detects few of the errors of a failing disk: if bytes inside a row are overwritten, SQLite returns them as the
+//! row. So each head ends with a hash of its key, the number of its steps and all its other bytes, which include the
+//! hashes of the plan's data. If this hash is right, the row describes the plan as it was in files with the stamps that
+//! the row contains. The hashes do not protect against forgery.
 
 use borsh::{BorshDeserialize, BorshSerialize};
 
@@ -28,7 +27,7 @@ pub(super) type Version = [u8; 16];
 pub struct Head {
     pub key: Key,
     pub steps: u32,
-    /// Reader, doubt, versions, stamps, hashes, and the final hash.
+    /// An encoded `Beginning`, an encoded `FilesOfHead`, and the hash of the head.
     pub(super) bytes: Vec<u8>,
     pub(super) version: Version,
     summary_version: Version,
@@ -47,7 +46,7 @@ pub struct Packed {
 #[derive(Debug, Clone)]
 pub enum Change {
     Put(Packed),
-    /// Other stamps for the same plan.
+    /// Replaces the stamps in the row of an unchanged plan.
     Restamp(Head),
     Remove(Key),
 }
@@ -57,7 +56,7 @@ pub enum Change {
 struct Beginning {
     /// A hash of the project's own status words, with which the files were read.
     reader: u64,
-    /// Whether the stamp of one of the files does not suffice to show that its content is unchanged.
+    /// Whether any file is in doubt: its stamp cannot show that its content is unchanged.
     in_doubt: bool,
     version: Version,
     summary_version: Version,
@@ -105,8 +104,8 @@ impl Head {
         Self { id: self.id, ..Self::new(self.key.clone(), self.steps, reader, files, versions) }
     }
 
-    /// Returns whether reading the files now would give the same plan, as far as their stamps show. `stamps` is the
-    /// output of [`stamps`].
+    /// Returns whether the stamps of the files show that reading them now would give the same plan. `stamps` is the output
+    /// of [`stamps`] for the files as they are now.
     pub fn is_current_for(&self, reader: u64, stamps: &[u8]) -> bool {
         let Some((own, mut rest)) = beginning(&self.bytes) else { return false };
         let len = u32::deserialize(&mut rest).ok().and_then(|it| usize::try_from(it).ok());
@@ -119,7 +118,7 @@ impl Head {
         beginning(&self.bytes).map_or(0, |(it, _)| it.reader)
     }
 
-    /// Returns whether both rows hold the same plan. The stamps of their files are not compared.
+    /// Returns whether both rows contain the same plan. The stamps of their files are not compared.
     pub fn is_of_the_same_plan(&self, other: &Self) -> bool {
         self.version == other.version && self.reader() == other.reader()
     }
@@ -131,12 +130,12 @@ impl Head {
         read_files(rest).ok_or_else(damaged)
     }
 
-    /// Decodes the plan from its data, if that belongs to this head.
+    /// Decodes the plan from its data; fails if the data do not belong to this head.
     pub fn plan(&self, data: &[u8]) -> Result<Plan, IndexError> {
         proved(data, self.version)
     }
 
-    /// Decodes the plan's summary from its data, if that belongs to this head.
+    /// Decodes the plan's summary from its data; fails if the data do not belong to this head.
     pub fn summary(&self, data: &[u8]) -> Result<PlanSummary, IndexError> {
         proved(data, self.summary_version).map(PlanSummary::from_stored)
     }

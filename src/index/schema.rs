@@ -6,16 +6,16 @@ use crate::index::checksums;
 use crate::index::error::IndexError;
 use crate::index::file::Identity;
 
-/// Raised with every change of the tables in `schema.sql`, `texts.sql` or `history.sql`, or of what is in `meta`.
+/// Raised with every change of the tables in `schema.sql`, `texts.sql` or `history.sql`, or of the content of `meta`.
 pub const VERSION: i32 = 6;
 
 /// "plan", so that `file` and an SQLite shell can identify the file.
 const APPLICATION: i32 = 0x706c_616e;
 
-/// The reader that rows come from: another release, or another number after it, may read a file differently.
+/// Identifies the code that made the rows: a release, and a number. Code with another value may read a file differently.
 const READER: &str = concat!(env!("CARGO_PKG_VERSION"), " 12");
 
-/// Release and reader as digits for file names: `0.1.0` and 4 are `00010004`.
+/// [`READER`] as digits for file names: `0.1.0 4` becomes `00010004`.
 pub(super) fn reader_digits() -> String {
     let parts = READER.split(['.', ' ', '-', '+']).map(|it| it.parse::<u32>().unwrap_or(0));
     parts.map(|it| format!("{it:02}")).collect()
@@ -40,8 +40,8 @@ impl Content {
 
     /// SQLite's journal mode.
     ///
-    /// Plans are written while others read. Texts are written seldom, and a log next to the file would be a second file
-    /// to verify. The same is true of the history.
+    /// Plans are written while other processes read them. Texts and the history are written seldom, and a log next to the
+    /// file would be a second file to verify.
     pub(super) fn journal(self) -> &'static str {
         match self {
             Self::Plans => "wal",
@@ -49,7 +49,7 @@ impl Content {
         }
     }
 
-    /// Whether it has a write-ahead log, and with it shared memory.
+    /// Whether the file has a write-ahead log, which comes with shared memory.
     pub(super) fn has_log(self) -> bool {
         self.journal() == "wal"
     }
@@ -69,8 +69,8 @@ pub(super) enum FileState {
     Empty,
 }
 
-/// Determines the state of a database. `file` is its identity if it has a log, otherwise `None`. A database in any
-/// other state is damaged.
+/// Determines the state of a database. `file` is its identity if it has a log, otherwise `None`. Returns an error if the
+/// database is damaged.
 pub(super) fn look_at(connection: &Connection, file: Option<Identity>) -> Result<FileState, IndexError> {
     if n_objects(connection)? == 0 {
         return Ok(FileState::Empty);
@@ -101,7 +101,8 @@ pub(super) fn ensure(
     Ok(found)
 }
 
-/// A mark inside the file that a copy does not share: the log next to a copy may belong to another file.
+/// The inode number of a file with a log, which is stored in the file. In a copy the stored number is wrong, so copies are
+/// not used: the log next to a copy may belong to another file.
 fn mark(file: Option<Identity>) -> String {
     file.map_or_else(String::new, |it| it.number().to_string())
 }

@@ -18,8 +18,8 @@ use crate::plan::records::Note;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Query {
-    /// Each `word` and `"a phrase"` must occur, each `-word` and `-"a phrase"` must not. If the last wanted term is a
-    /// word, it also matches the beginning of a longer word. Case and accents do not matter.
+    /// Each `word` and `"a phrase"` must occur, and no `-word` or `-"a phrase"` may occur. If the last wanted term is a
+    /// word, it also matches longer words that begin with it. Case and accents do not matter.
     pub text: String,
     pub kind: Option<Kind>,
     pub scope: Scope,
@@ -44,19 +44,19 @@ pub enum Scope {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Match {
     pub key: Key,
-    /// A step's place in its plan; none for the plan itself.
+    /// The position of a step in its plan; `None` for a plan itself and for a record.
     pub place: Option<usize>,
     /// BM25 (Robertson and Zaragoza 2009) as SQLite computes it: the smaller, the better. 0 for a match that was not
     /// ranked because there are too many (`common_terms.rs`).
     pub rank: f64,
 }
 
-/// Marks the start of a match in a snippet. This character in a text is shown as a space.
+/// Marks the start of a match in a snippet. If a text contains this character, it is shown as a space.
 pub const MATCH_START: char = '\u{2}';
-/// Marks the end of a match in a snippet. This character in a text is shown as a space.
+/// Marks the end of a match in a snippet. If a text contains this character, it is shown as a space.
 pub const MATCH_END: char = '\u{3}';
 
-/// More words than a person types, fewer than SQLite's limit on expression depth.
+/// More terms than a person types, but few enough for SQLite's limit on the depth of an expression.
 const MAX_TERMS: usize = 64;
 
 impl Query {
@@ -94,8 +94,8 @@ impl Kind {
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Document {
-    /// A plan's id, whose words are often searched for, or the topic of a decision. Empty for an insight, and for a
-    /// step, which would repeat its plan's id.
+    /// A plan's id, whose words are often searched for, or the topic of a decision. Empty for an insight. Also empty for a
+    /// step, because its name would repeat its plan's id.
     name: String,
     title: String,
     body: String,
@@ -147,7 +147,7 @@ fn note_texts(notes: &[Note]) -> impl Iterator<Item = &str> {
     notes.iter().map(|it| it.text.as_str())
 }
 
-/// Replaces the marks of matches by spaces, and NUL, too, because SQLite would end the text there. Puts [`BETWEEN`]
+/// Replaces the marks of matches by spaces, and NUL as well, because SQLite would end the text there. Puts [`BETWEEN`]
 /// around characters of scripts without spaces.
 fn plain(text: &str) -> String {
     // Almost no text contains NUL or a match mark. Finding the smallest byte is several times as fast as searching for
@@ -161,7 +161,7 @@ fn plain(text: &str) -> String {
 /// words there, so each of these characters is a word, and a word of several characters is a phrase.
 const BETWEEN: char = '\u{200b}';
 
-/// The first byte of the first character of [`is_without_spaces`] in UTF-8.
+/// The first UTF-8 byte of the smallest character for which [`is_without_spaces`] is true.
 const FIRST_BYTE_WITHOUT_SPACES: u8 = 0xe3;
 
 /// Han, Hiragana and Katakana.
@@ -170,7 +170,7 @@ fn is_without_spaces(it: char) -> bool {
         | '\u{f900}'..='\u{faff}' | '\u{ff66}'..='\u{ff9f}' | '\u{20000}'..='\u{3ffff}')
 }
 
-/// Puts [`BETWEEN`] around the characters of [`is_without_spaces`].
+/// Puts [`BETWEEN`] around each character for which [`is_without_spaces`] is true.
 fn apart(text: &str) -> String {
     let mut apart = String::with_capacity(text.len() * 2);
     for it in text.chars() {
@@ -207,7 +207,7 @@ impl Texts {
         Self { key: head.key.clone(), version: head.version, documents }
     }
 
-    /// Returns whether they are the texts of the plan of this row.
+    /// Returns whether these are the texts of the plan of this row.
     pub fn are_of(&self, head: &Head) -> bool {
         self.key == head.key && self.version == head.version
     }
@@ -217,7 +217,7 @@ impl Texts {
     }
 }
 
-/// Replaces the texts of the same plans and records, and removes those of `gone`.
+/// Stores texts in place of earlier texts of the same plans and records, and removes the texts of `gone`.
 pub(super) fn put(
     connection: &Connection,
     texts: &mut dyn Iterator<Item = Texts>,
@@ -252,7 +252,7 @@ pub(super) fn put(
     }
     listing.keep(connection)?;
     // FTS5 keeps its last rows in memory until a savepoint or the commit. They are written now, because the checksums are
-    // made before the commit.
+    // computed before the commit.
     Ok(connection.execute_batch("SAVEPOINT flushed; RELEASE flushed")?)
 }
 
@@ -279,10 +279,10 @@ fn take_out(connection: &Connection, key: &Key, wanted: Option<Version>) -> Resu
     Ok(true)
 }
 
-/// Lists the plans and records whose present texts are not in the full-text index, and those that are gone but whose
-/// texts are still in it.
+/// Lists the plans and records whose current texts are not in the full-text index, and the deleted ones whose texts are
+/// still in it.
 ///
-/// Without heads only records are compared.
+/// Without heads, only records are compared.
 pub(super) fn unsearched<'h>(
     connection: &Connection,
     heads: Option<&'h [Head]>,
@@ -307,11 +307,11 @@ pub(super) fn unsearched<'h>(
 /// What has to be done before the full-text index can be searched.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Unsearched<'h> {
-    /// Plans whose present texts are not in the full-text index.
+    /// Plans whose current texts are not in the full-text index.
     pub missing: Vec<&'h Head>,
-    /// Plans and records that are gone, but whose texts are still in it.
+    /// Deleted plans and records whose texts are still in it.
     pub gone: Vec<Key>,
-    /// Records whose present texts are not in it.
+    /// Records whose current texts are not in it.
     pub records: Vec<Texts>,
 }
 
@@ -342,7 +342,8 @@ pub(super) fn search(connection: &Connection, query: &Query) -> Result<Vec<Match
         all.query_map(params![wanted, query.scope == Scope::All], |row| Ok((row.get(1)?, row.get(0)?)))?;
     let mut all = all.collect::<Result<Vec<(f64, i64)>, _>>()?;
     all.sort_by(|a, b| a.0.total_cmp(&b.0));
-    // Row ids do not order matches of equal rank, so all matches of the last rank are kept until they are sorted.
+    // Matches of equal rank are ordered by `order`, not by row id. So all matches with the rank of the last one stay until
+    // they are sorted.
     if let Some((last, _)) = all.get(query.limit - 1).copied() {
         all.truncate(all.partition_point(|(rank, _)| *rank <= last));
     }
@@ -353,7 +354,7 @@ pub(super) fn search(connection: &Connection, query: &Query) -> Result<Vec<Match
     Ok(found)
 }
 
-/// The order of matches of equal rank: plans and their steps as they are listed, after them records, newest first.
+/// The order of matches of equal rank: first plans and their steps in listing order, then records, the newest first.
 pub(super) fn order(a: &Match, b: &Match) -> Ordering {
     match (a.key.name.contains('/'), b.key.name.contains('/')) {
         (true, true) => b.key.cmp(&a.key),
@@ -414,8 +415,8 @@ struct Term<'a> {
 
 /// Writes a query in FTS5's language; `None` if it has no wanted terms.
 ///
-/// The last word also matches longer words. If the last word has a digit, as in `step 7`, exact matches rank higher
-/// than longer words. Without a digit they do not: `token` in a text would come before `tokens` in a title.
+/// The last word also matches longer words. If it contains a digit, as in `step 7`, exact matches rank higher than longer
+/// words. Without a digit, they do not rank higher: otherwise `token` in a text would come before `tokens` in a title.
 fn expression(text: &str) -> Option<String> {
     expression_of(text, LastWord::MayBePrefix)
 }
@@ -443,13 +444,13 @@ fn expression_of(text: &str, last_word: LastWord) -> Option<String> {
     Some(expression)
 }
 
-/// Writes terms as strings of FTS5. Its tokenizer splits them into words like any text, and they are never read as
-/// operators.
+/// Writes terms as quoted strings. FTS5 splits these into words like any text, and never reads them as operators.
 fn all_quoted(terms: &[&Term<'_>]) -> Vec<String> {
     terms.iter().map(|it| format!("\"{}\"", apart(it.text).replace('"', "\"\"").replace('\0', " "))).collect()
 }
 
-/// Splits a query at blanks and quotes; an open quote reaches to the end, and what has no letter or digit is left out.
+/// Splits a query at whitespace and quotes. A phrase without a closing quote extends to the end of the query. Terms without
+/// a letter or digit are left out.
 fn terms(text: &str) -> Vec<Term<'_>> {
     let mut terms = Vec::new();
     let mut rest = text.trim_start();

@@ -12,8 +12,8 @@ use crate::plan::plans::Plans;
 
 /// The index at one moment.
 ///
-/// Callers that compare [`heads`](Self::heads) with the disk must read the plans from the same snapshot: in between,
-/// another process may write what an older scan found.
+/// Callers that compare [`heads`](Self::heads) with the disk must read the plans from the same snapshot. Between two
+/// snapshots, another process may write plans from an older scan.
 #[derive(Debug)]
 pub struct Snapshot<'a> {
     transaction: Transaction<'a>,
@@ -30,7 +30,7 @@ pub struct SummaryData {
 }
 
 impl SummaryData {
-    /// Returns the data for the head at this index; [`Head::summary`] decodes it in any thread.
+    /// Returns the data for the head at this position; [`Head::summary`] decodes it in any thread.
     pub fn of(&self, nth: usize) -> &[u8] {
         let from = nth.checked_sub(1).map_or(0, |it| self.ends[it]);
         &self.bytes[from..self.ends[nth]]
@@ -42,7 +42,7 @@ impl<'a> Snapshot<'a> {
         Ok(Self { transaction: store.connection.unchecked_transaction()?, store })
     }
 
-    /// Returns the heads of all plan directories, in the index's own order.
+    /// Returns the heads of all plan directories, in the order of their row numbers.
     pub fn heads(&self) -> Result<Vec<Head>, IndexError> {
         self.record_damage(heads(&self.transaction))
     }
@@ -62,12 +62,13 @@ impl<'a> Snapshot<'a> {
         self.record_damage(with_data(&self.transaction, head, |it| Ok(it.to_vec())))
     }
 
-    /// Returns the summaries of all heads, in the order of [`Self::heads`].
+    /// Returns the summaries of these heads, which must be in the order of [`Self::heads`].
     pub fn summaries(&self, heads: &[Head]) -> Result<SummaryData, IndexError> {
         self.record_damage(summaries(&self.transaction, heads))
     }
 
-    /// Returns the result of decoding data of this snapshot; if it shows damage, the damage is remembered.
+    /// Returns the given result of decoding data of this snapshot. If it is an error that shows damage, the index is marked
+    /// as damaged.
     pub fn with_damage_recorded<T>(&self, made: Result<T, IndexError>) -> Result<T, IndexError> {
         self.record_damage(made)
     }
@@ -83,12 +84,12 @@ impl<'a> Snapshot<'a> {
         self.record_damage(generation::read(&self.transaction))
     }
 
-    /// Returns what a full-text index of exactly these plans would be filled from; `None` if nothing was ever written.
+    /// Returns the origin of a full-text index that contains exactly these plans; `None` if nothing was ever written.
     pub fn origin(&self, reader: u64) -> Result<Option<Origin>, IndexError> {
         Ok(self.generation()?.map(|it| Origin::new(it, reader)))
     }
 
-    /// Returns the plan of this name in any Unicode normal form; a live one takes precedence over an archived one.
+    /// Finds a plan by its name in any Unicode normal form. A live plan takes precedence over an archived one.
     pub fn load_plan(&self, id: &PlanId) -> Result<Option<Plan>, IndexError> {
         let mut heads = self.heads_named(id.as_str())?;
         if heads.is_empty() && !id.as_str().is_ascii() {
@@ -106,7 +107,6 @@ impl<'a> Snapshot<'a> {
         Ok((plans as usize, steps as usize))
     }
 
-    /// Remembers damage; a damaged file is never written.
     fn record_damage<T>(&self, answer: Result<T, IndexError>) -> Result<T, IndexError> {
         self.store.record_damage(answer)
     }

@@ -25,15 +25,18 @@ pub struct Table {
     pub rows: Vec<Vec<Value>>,
 }
 
-/// How long a statement of a user may run. A query over HTTP goes on after its client is gone, so it must end by itself.
+/// How long a statement of a user may run. A query over HTTP continues after its client has disconnected, so it needs a
+/// limit.
 pub const SQL_LIMIT: Duration = Duration::from_secs(60);
 
 /// How many steps of SQLite's virtual machine are run before the clock is read again.
 const STEPS: i32 = 100_000;
 
-/// Runs one read-only statement over plans (with the problems between them), the files that they were read from (by path),
-/// and `knowledge`, which is called only if the statement can read one of its views. Once the views are created, the
-/// statement is ended after `limit`.
+/// Runs one read-only statement over views of plans, files and knowledge.
+///
+/// `plans` include the problems between them. `files` are those from which the plans were read, by path. `knowledge` is
+/// called only if the statement can read one of its views. The statement is interrupted after `limit`; the time for filling
+/// the views does not count.
 pub fn sql<'a>(
     query: &str,
     limit: Duration,

@@ -24,7 +24,7 @@ pub(super) struct Store {
     pub(super) is_damaged: Cell<bool>,
 }
 
-/// A file, and what its names led to when it was first read.
+/// An open file, and the identities of its database, log and shared memory when it was first read.
 #[derive(Debug)]
 struct OpenedFile {
     file: IndexFile,
@@ -36,11 +36,12 @@ struct OpenedFile {
 /// How long to wait for another process's write.
 pub(super) const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How long one attempt to open waits for another process. Meanwhile, other threads of this process wait for `Alone`.
+/// How long one attempt to open a file waits for another process. It is short, because other threads of this process wait
+/// for `Alone` meanwhile.
 const TURN: Duration = Duration::from_millis(50);
 
 impl Store {
-    /// Opens what is at a place; a file that cannot be used is replaced.
+    /// Opens the database at a place; a file that cannot be used is replaced.
     pub(super) fn open(place: Place<'_>, content: Content) -> Result<(Self, Opened), IndexError> {
         let Place::Directory(dir) = place else { return Ok((Self::in_memory(content)?, Opened::Made)) };
         let (file, since) = (IndexFile::in_dir(dir, content), Instant::now());
@@ -51,7 +52,7 @@ impl Store {
             }
         };
         if opened != Opened::Kept {
-            // Optional cleanup.
+            // An error is ignored, because this cleanup is optional.
             file::clear_unused(&file).ok();
         }
         Ok((store, opened))
@@ -61,7 +62,7 @@ impl Store {
         let kept = Self::kept(file, content, turn(content).as_mut());
         match kept {
             Ok(Some(store)) => Ok((store, Opened::Kept)),
-            // "Unwritable" may be a file that another process is moving aside.
+            // `Unwritable` may mean that another process is moving the file aside.
             Ok(None) | Err(IndexError::Damaged { .. } | IndexError::Unwritable { .. }) => {
                 Self::make(file, content)
             }
@@ -75,8 +76,8 @@ impl Store {
         Self::of(connection, content)
     }
 
-    /// Opens a file that already has its schema. `None` if there is no file or no schema yet, or if the file lost its
-    /// name meanwhile.
+    /// Opens a file that already has its schema. `None` if there is no file, if it has no schema or another journal mode, or
+    /// if its name refers to another file by now.
     fn kept(
         file: &IndexFile,
         content: Content,
@@ -112,8 +113,9 @@ impl Store {
 
     /// Creates the file if it is missing, and replaces it if it is damaged.
     ///
-    /// The lock lets one process do this at a time: SQLite does not wait when two processes switch a file to its
-    /// write-ahead log, and two that see the same damage would move each other's new file away.
+    /// The lock lets only one process at a time do this. Without it, SQLite would fail instead of waiting when two processes
+    /// switch a file to a write-ahead log, and two processes that find the same damage would move each other's new file
+    /// aside.
     fn make(file: &IndexFile, content: Content) -> Result<(Self, Opened), IndexError> {
         let _lock = file.lock()?;
         let mut turn = turn(content);
@@ -131,7 +133,8 @@ impl Store {
         }
         file.make_empty()?;
         let mut connection = configured(connect(file, OpenFlags::SQLITE_OPEN_CREATE)?, TURN)?;
-        // Without shared memory, SQLite keeps the rollback journal. If the file cannot be used, `ensure` fails right below.
+        // The new mode is not checked here: without shared memory, SQLite keeps the rollback journal. If the file cannot be
+        // used, `ensure` below fails.
         connection.pragma_update_and_check(None, "journal_mode", content.journal(), |_| Ok(()))?;
         let identity = file.identity().filter(|_| content.has_log());
         let found = schema::ensure(&mut connection, content, identity).map_err(|error| match error {
@@ -154,8 +157,8 @@ impl Store {
         alone: Option<&mut Alone>,
     ) -> Result<Self, IndexError> {
         let store = Self::of(connection, content)?;
-        // Created last, after all that can fail: dropping it takes exclusive access, which this thread already has
-        // here, so the drop would wait forever.
+        // `used` is created last, after everything that can fail. Dropping it takes the lock that this thread already has
+        // through `alone`, so a drop here would wait forever.
         let used = alone.map(|it| it.using(names));
         Ok(Self { opened: Some(OpenedFile { file: file.clone(), names, _used: used }), ..store })
     }
@@ -172,7 +175,7 @@ impl Store {
         self.opened.as_ref().map(|it| &it.file)
     }
 
-    /// Remembers damage; a damaged file is never written.
+    /// Marks the file as damaged if `answer` is the error for damage. After that, `put` refuses to write.
     pub(super) fn record_damage<T>(&self, answer: Result<T, IndexError>) -> Result<T, IndexError> {
         if matches!(answer, Err(IndexError::Damaged { .. })) {
             self.is_damaged.set(true);
@@ -180,7 +183,7 @@ impl Store {
         answer
     }
 
-    /// Makes changes: all or, on an error, none.
+    /// Makes the changes of `put`: all or, on an error, none.
     ///
     /// If the file was deleted or replaced since it was opened, it is reopened first.
     pub(super) fn put<T>(
@@ -196,7 +199,7 @@ impl Store {
         written.map_err(|error| error.in_dir(dir))
     }
 
-    /// Prepares a write: fails if the file is damaged, and reopens it if one of its names leads to another file now.
+    /// Prepares a write: fails if the file is damaged, and reopens it if one of its names refers to another file now.
     pub(super) fn ready(&mut self) -> Result<(), IndexError> {
         if self.is_damaged.get() {
             return Err(IndexError::damaged("nothing is written into it"));
@@ -228,9 +231,9 @@ impl Store {
         Ok(made)
     }
 
-    /// Reopens the place, with a new file if this one is damaged.
+    /// Opens the file again, or a new one if it is damaged.
     pub(super) fn reopen(&mut self) -> Result<(), IndexError> {
-        // The file is closed before it is moved. If no new one can be opened, the index continues in memory.
+        // The file must be closed before it is moved. If no file can be opened afterwards, `self` stays in memory.
         let memory = Self::in_memory(self.content)?;
         let Self { content, connection, opened, is_damaged } = std::mem::replace(self, memory);
         drop(connection);
@@ -248,7 +251,7 @@ impl Store {
     }
 }
 
-/// Exclusive access of this thread; not needed for a file without a log.
+/// The exclusive right to open databases. `None` for a file without a log, which does not need it.
 fn turn(content: Content) -> Option<Alone> {
     content.has_log().then(open_guard::alone)
 }
@@ -256,8 +259,8 @@ fn turn(content: Content) -> Option<Alone> {
 fn connect(file: &IndexFile, more: OpenFlags) -> Result<Connection, IndexError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX | more;
     let connection = Connection::open_with_flags(file.path(), flags)?;
-    // Closing must not remove files by name, because the names may lead to other files by then. It must not checkpoint
-    // the log either, before the log is verified as this file's own.
+    // Closing must not remove files by name, because the names may refer to other files by then. Until it is verified that
+    // the log belongs to this file, closing must not checkpoint the log either.
     connection.file_control(None::<&str>, FileControl::PersistWal(&mut 1))?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
     Ok(connection)
@@ -277,7 +280,7 @@ pub(super) fn configured(connection: Connection, patience: Duration) -> Result<C
     Ok(connection)
 }
 
-/// Makes a connection read-only, or writable again. Between writes it is read-only: every statement that writes fails.
+/// Makes a connection read-only, or writable again. On a read-only connection, every statement that writes fails.
 pub(super) fn read_only(connection: &Connection, is_on: bool) -> Result<(), IndexError> {
     Ok(connection.pragma_update(None, "query_only", is_on)?)
 }
@@ -317,7 +320,7 @@ mod tests {
         let len = || std::fs::metadata(file.named("-wal")).unwrap().len();
         let before = len();
         replace(&copy, &file.path());
-        // Opened as in another process, which does not see what this one has open.
+        // This opens the file as another process would, without the check of the files that this process has open.
         let copied = (&file, file.identity().unwrap());
         let connection = connect(&file, OpenFlags::empty()).unwrap();
         assert!(Store::read(connection, copied, Content::Plans, None).is_err());

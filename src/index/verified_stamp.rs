@@ -1,10 +1,10 @@
 //! Records the stamps that the full-text index's file had when it was last verified as a whole.
 //!
-//! Reading all of it takes a hundred times as long as a search, so it is read again only if the file has changed: every
-//! write changes its modification time. A stamp as young as the record could stay the same when the file changes again
-//! (see freshness.rs). So the file's modification time is first set back; afterwards any write changes it.
+//! Reading the whole file takes a hundred times as long as a search, so it is read again only if its stamps have changed.
+//! If a file was modified just now, the next write may leave the modification time as it is (see freshness.rs). So the
+//! modification time is set back before it is recorded; then any write changes it.
 //!
-//! The record ends in a hash of itself. Without a valid record, everything is read.
+//! The record ends with a hash of itself. Without a valid record, the whole file is read.
 
 use std::fs::OpenOptions;
 use std::io::{Read, Write};
@@ -19,7 +19,8 @@ use crate::index::file::{IndexFile, open_own};
 /// How far back the time is set, in seconds: more than the resolution of the coarsest time stamps, those of FAT.
 const BACK: i64 = 10;
 
-/// Returns whether the file is the recorded one. The caller has an open transaction, which excludes other writers.
+/// Returns whether the file's stamps are the recorded ones. The caller has an open transaction, which excludes other
+/// writers.
 pub(super) fn is_recorded(file: &IndexFile) -> bool {
     let Some(stamps) = stamps(&file.path()) else { return false };
     recorded(file).is_some_and(|it| it == stamps)
@@ -27,7 +28,7 @@ pub(super) fn is_recorded(file: &IndexFile) -> bool {
 
 /// Records that the file is intact. The caller has an open transaction, which excludes other writers.
 ///
-/// If this fails, everything is read again the next time.
+/// If this fails, the whole file is read again the next time.
 pub(super) fn record(file: &IndexFile) {
     let path = file.path();
     if set_back(&path).is_none() {

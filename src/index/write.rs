@@ -6,7 +6,7 @@ use crate::index::error::IndexError;
 use crate::index::generation::{self, Generation};
 use crate::index::row::{Change, Head, Key, Packed};
 
-/// Makes the changes in order, and names their commit.
+/// Makes the changes in order, and returns the new generation.
 pub(super) fn write(
     connection: &Connection,
     changes: &mut dyn Iterator<Item = Change>,
@@ -34,7 +34,7 @@ fn put(connection: &Connection, packed: &Packed) -> Result<(), IndexError> {
     Ok(())
 }
 
-/// A row that was replaced meanwhile stays: another scan was newer.
+/// Replaces the stamps in a row. If another scan has stored another plan in the row meanwhile, the row stays.
 fn restamp(connection: &Connection, head: &Head) -> Result<(), IndexError> {
     let mut old = connection.prepare_cached("SELECT archived, name, steps, head FROM plan WHERE id = ?1")?;
     let mut rows = old.query([head.id])?;

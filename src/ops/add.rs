@@ -81,8 +81,8 @@ pub fn add(context: &Context, request: &AddRequest) -> Result<ChangeReport, Erro
     Ok(report)
 }
 
-/// Whether the file of an earlier try is still there: the try was undone because `plan.md` was saved meanwhile, but an
-/// editor had saved the new file, so it stayed.
+/// Whether the file of an earlier try still exists. A try is undone if `plan.md` is saved meanwhile. But if an editor has
+/// saved the new file by then, the file stays.
 fn has_own(context: &Context, path: &str, step: &Step) -> bool {
     let Ok(read) = context.plans.read(Path::new(path)) else { return false };
     let content = read::Content::new(read.bytes, context.now);
@@ -128,7 +128,8 @@ fn checked(context: &Context, plan: &Plan, id: &StepId, path: &str, bytes: &[u8]
     }
 }
 
-/// Refuses a step that would wait for itself: another step may already name its number, or "all previous steps".
+/// Refuses a step that would wait for itself. This can happen if another step already depends on its number, or on "all
+/// previous steps".
 fn refuse_cycle(context: &Context, plans: &Plans, step: &Step, bytes: &[u8]) -> Result<(), Error> {
     if step.depends.is_empty() && step.ranges.is_empty() || cycles::has(plans, &step.id) {
         return Ok(());

@@ -24,8 +24,8 @@ use crate::text::typed::shell_word;
 pub struct ArchiveRequest {
     pub plans: Vec<String>,
     pub restores: bool,
-    /// Also archives plans with steps for which other clones have live records: of a claim, or of ended work that is not
-    /// merged yet.
+    /// Also archives a plan if another clone has a live record for one of its steps. The record is that of a claim, or of
+    /// ended work that is not merged yet.
     pub force: bool,
     pub mode: Mode,
 }
@@ -74,7 +74,7 @@ fn put_back(context: &Context, writing: &mut Transaction<'_>, text: &str) -> Res
     let (target, _) = resolve::for_reading(context, text)?;
     let id = plan_of(target)?;
     let Some(plan) = load::plan_at(context, &id, Side::Archived)? else {
-        // A directory that cannot be listed shows no plan either.
+        // There is also no plan if the archived directory cannot be listed. Then this returns the error.
         context.plans.listed(&Path::new(ARCHIVE).join(id.as_str()))?;
         let plan = load::one_plan(context, &id)?.filter(|it| !it.is_archived);
         let plan = plan.ok_or_else(|| load::missing(context, &id))?;
@@ -100,7 +100,8 @@ fn directory_of(plan: &Plan) -> PathBuf {
     PathBuf::from(plan.path.trim_end_matches(PLAN_FILE).trim_end_matches('/'))
 }
 
-/// Whether an entry of a directory stays there: in the archive, the files that were removed from the plan.
+/// Whether an entry of a directory stays where it is. In the archive, directories with files that were removed from the plan
+/// stay there.
 fn stays(from: &Path, name: &str) -> bool {
     from.starts_with(ARCHIVE) && removed::time_of(name).is_some()
 }
@@ -154,7 +155,8 @@ fn clash(context: &Context, plan: &Plan, to: &Path) -> Error {
     Error::conflict("plan-exists", format!("`{root}/{to}` already exists"), hint)
 }
 
-/// Hints about what refers to an archived plan, and the ids of the steps that wait for its open steps.
+/// Returns hints about steps and plans that refer to an archived plan, and the ids of the steps that wait for its open
+/// steps.
 fn left_behind(context: &Context, plans: &Plans, gone: &Plan) -> (Vec<String>, Vec<String>) {
     let is_open = |it: &StepId| it.plan == gone.id && gone.find(it).is_none_or(|it| !it.is_closed());
     let is_left = |id: &StepId| {

@@ -37,7 +37,7 @@ pub use crate::api::requests::ProblemsRequest;
 #[derive(Debug, Clone, Default)]
 pub struct CheckRequest {
     pub fix: bool,
-    /// Also reports what only git's history or the shared claims show.
+    /// Also reports problems that only git's history or the shared claims show.
     pub git: bool,
     pub mode: Mode,
 }
@@ -46,7 +46,8 @@ pub struct CheckRequest {
 pub struct CheckReport {
     /// Sorted by path, line and column.
     pub problems: Vec<Problem>,
-    /// The source line of each problem; none if there is no such line.
+    /// The source line of each problem. `None` if there is no such line, and for a problem at the start of a file, which
+    /// may concern the whole file.
     pub lines: Vec<Option<String>>,
     pub root: String,
     pub hints: Vec<String>,
@@ -56,7 +57,7 @@ pub struct CheckReport {
     pub config: Vec<(Problem, Option<String>)>,
 }
 
-/// A problem with the path that is shown, and its source line.
+/// The path as it is shown, the problem, and its source line.
 pub type FoundProblem = (String, Problem, Option<String>);
 
 impl CheckReport {
@@ -198,7 +199,7 @@ fn future_time(context: &Context, step: &Step) -> Option<Problem> {
     Some(Problem::at_byte(&step.path, &file, at, Code::TimeInFuture, message, hint))
 }
 
-/// Returns the position of the first `at`, of the claim or an attempt, with this time.
+/// Returns the position of the first `at` value, of the claim or of an attempt, that is this time.
 fn place_of_time(file: &[u8], time: Time) -> Option<usize> {
     let Header::Present { yaml: range, .. } = front_matter::split(file).header else { return None };
     let tree = yaml::parse(std::str::from_utf8(&file[range.clone()]).ok()?).ok()?;

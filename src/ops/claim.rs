@@ -78,7 +78,7 @@ pub(crate) struct MadeHere {
 }
 
 impl ClaimReport {
-    /// A claim that was made, or continues.
+    /// The report of a claim that was made, or that continues.
     fn of(step: Value, why: String, claim: Granted) -> Self {
         let (state, step, claim) = (State::Next.word(), Some(step), Some(claim));
         Self { state, step, why, claim, ..Self::empty() }
@@ -148,8 +148,8 @@ enum Taken {
     Gone,
 }
 
-/// Claims a step: finds the next one and puts it in progress, atomically. Of any number of concurrent callers exactly
-/// one gets it.
+/// Claims the named step, or else the next ready one, and puts it in progress, atomically. Of several concurrent callers,
+/// exactly one gets the step.
 ///
 /// If a named step cannot be claimed, the error says why. Without a name, the report says why nothing is ready.
 pub fn claim(context: &Context, request: &ClaimRequest) -> Result<ClaimReport, Error> {
@@ -159,7 +159,7 @@ pub fn claim(context: &Context, request: &ClaimRequest) -> Result<ClaimReport, E
     if context.config.sync.is_some() && request.mode == Mode::Write {
         return shared::claim(context, request);
     }
-    // If the request has a key, this process makes the claim, as the daemon does not get the key.
+    // If the request has a key, this process makes the claim, because the daemon does not get the key.
     if request.target.is_some() || context.here.plan.is_some() || context.key.is_some() {
         return claim_here(context, request, &HashSet::new());
     }
@@ -214,7 +214,7 @@ fn ask<'a>(
     Ok(Ask { context, id, by, lease, process, force: request.force, skip })
 }
 
-/// None if processes cannot be seen; then the lease applies.
+/// Finds the process of a claim. `None` if processes cannot be seen; then the lease applies.
 fn process(context: &Context, pid: u32) -> Result<Option<Process>, Error> {
     let disk = context.plans.disk();
     match Process::find(disk, pid) {
@@ -312,8 +312,8 @@ fn claim_ready(
     }
 }
 
-/// Leaves out the steps that were claimed before the lock was taken: their records show that, without a read of their
-/// files.
+/// Leaves out the steps that were claimed before the lock was taken. Their records show this, so their files need not be
+/// read.
 fn unclaimed(queue: Vec<Ready>, locked: &Locked<'_>) -> impl Iterator<Item = Ready> {
     queue.into_iter().filter(|it| it.has_lapsed || !locked.has_record(&it.step.id))
 }
@@ -442,7 +442,7 @@ fn withdraw_unless_made<T, L>(
     decided
 }
 
-/// Writes the claim's record, and the answer for the request's key.
+/// Records the response for the request's key, and prepares the claim's record.
 fn prepare(ask: &Ask<'_>, locked: &Locked<'_>, step: &Step, why: &str) -> Result<(), Error> {
     let (by, process, claim) = (ask.by, ask.process.as_ref(), ask.id.as_str());
     let (at, lease) = (ask.context.now, ask.lease);
@@ -456,7 +456,8 @@ fn prepare(ask: &Ask<'_>, locked: &Locked<'_>, step: &Step, why: &str) -> Result
     locked.prepare(&NewRecord { step, claim, by, at, lease, process, run: None, key })
 }
 
-/// The update that a claim makes: in progress for the caller, or failed if too many workers gave up on the step.
+/// The update that a claim makes: the step is in progress for the caller, or failed if too many attempts have failed or
+/// lapsed.
 fn update_for(ask: &Ask<'_>, plans: &Plans, step: &Step, is_forced: bool) -> StepUpdate {
     let context = ask.context;
     let mut update = StepUpdate { is_claim: true, ..StepUpdate::default() };

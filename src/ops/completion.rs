@@ -1,4 +1,4 @@
-//! What a shell may offer for an argument. Whatever cannot be read is left out.
+//! The completions that a shell can offer for an argument. Anything that cannot be read is left out.
 
 use std::path::Path;
 
@@ -43,7 +43,7 @@ pub fn keys() -> Vec<&'static str> {
     keys
 }
 
-/// The words that a key may have; empty if it takes any text.
+/// The words that a key accepts as its value; empty if it accepts any text.
 pub fn values(key: &str) -> Vec<&'static str> {
     match key {
         "status" => statuses(),
@@ -70,14 +70,14 @@ pub fn steps(context: &Context, plan: &str) -> Vec<(String, String)> {
     }
 }
 
-/// The canonical words for a status of steps, then of plans.
+/// The canonical words for the status of steps, then those for the status of plans.
 pub fn statuses() -> Vec<&'static str> {
     let mut words: Vec<_> = StepStatus::ALL.iter().map(|it| it.word()).collect();
     words.extend(PlanStatus::ALL.iter().map(|it| it.word()).filter(|it| *it != "completed"));
     words
 }
 
-/// The agents that `run` and `draft` know here.
+/// The names of the agents that `run` and `draft` accept here.
 pub fn agents(context: &Context, own: agents::Agents) -> Vec<String> {
     agents::names(&AgentRequest { own, ..AgentRequest::default() }, context)
 }

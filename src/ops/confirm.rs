@@ -1,8 +1,8 @@
 //! `confirm`: a person's yes or no to a step, or to a phase of a plan.
 //!
-//! A gate stops cooperating workers and records the answers. It is not a security boundary, because any program that can
-//! write files can write a confirmation. A no to a step revokes an earlier yes and blocks the step. A no to a phase
-//! revokes an earlier yes, and the steps of the phase continue to wait.
+//! A gate holds back only workers that respect it. It is not a security boundary, because any program that can write files
+//! can write a confirmation. A no to a step revokes an earlier yes and blocks the step. A no to a phase revokes an earlier
+//! yes, and the steps of the phase wait for another yes.
 
 use std::collections::BTreeSet;
 
@@ -110,7 +110,7 @@ fn of_step(
     Ok(StepUpdate { keys, did: "confirmed".to_owned(), ..StepUpdate::default() })
 }
 
-/// The step is blocked, with an attempt that says why.
+/// Blocks the step, and adds an attempt that contains the reason.
 fn rejected_step(
     context: &Context,
     request: &ConfirmRequest,
@@ -118,7 +118,7 @@ fn rejected_step(
 ) -> Result<StepUpdate, Error> {
     let step = of.2;
     let who = Caller::of(context, &step.id, request.by.as_deref(), None, false);
-    // `confirm` has no `--force`: a worker that has claimed the step has to be informed first.
+    // `confirm` has no `--force`, so the error must not suggest it. The worker's claim has to end first.
     fencing::check(of.0, step, &who).map_err(|error| match error {
         Error::Claimed { id, by } => Error::ClaimedWithin { id, by },
         other => other,
@@ -172,8 +172,8 @@ fn of_phase(
     })
 }
 
-/// Refuses a phase that is neither in `confirm_phases` nor the phase of a step that needs confirmation: it is probably
-/// misspelled.
+/// Refuses an unknown phase, which is probably misspelled. A phase is known if `confirm_phases` names it, or if one of its
+/// steps needs a confirmation.
 fn check_phase(plan: &Plan, phase: &str) -> Result<(), Error> {
     let of_steps = plan.steps.iter().filter(|it| it.needs_confirmation).filter_map(|it| it.phase.as_ref());
     let known: Vec<_> = plan.confirm_phases.iter().chain(of_steps).map(String::as_str).collect();

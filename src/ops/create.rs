@@ -27,7 +27,7 @@ impl StepRequest {
     }
 }
 
-/// Makes a plan; its id is the slug of the title, with a number after it if that is taken.
+/// Creates a plan. Its id is the slug of the title, followed by a number if the slug is taken.
 pub fn new(context: &Context, request: &NewRequest) -> Result<ChangeReport, Error> {
     new_plan(context, request)?;
     let mut writing = Transaction::begin(context, "new", request.mode)?;
@@ -52,11 +52,11 @@ pub fn new(context: &Context, request: &NewRequest) -> Result<ChangeReport, Erro
     Ok(report)
 }
 
-/// A hint that says how many steps are ready at once: their order in the list does not make them wait for each other.
+/// A hint if several steps are ready at once: the order of the list does not make steps wait for each other.
 fn hint_for_order(context: &Context, plan: Plan) -> Option<String> {
     let plans = Plans::new(vec![plan]);
     let plan = plans.iter().next()?;
-    // Whether a step of another plan is closed is not known here.
+    // Other plans are not loaded, so dependencies on their steps cannot be checked.
     if plan.steps.iter().flat_map(|it| &it.depends).any(|it| it.plan != plan.id) {
         return None;
     }
@@ -67,7 +67,7 @@ fn hint_for_order(context: &Context, plan: Plan) -> Option<String> {
     })
 }
 
-/// The files of the plan that is asked for, and the id that it gets.
+/// The id and the files of the requested plan.
 pub(crate) fn files(context: &Context, request: &NewRequest) -> Result<(PlanId, Files), Error> {
     let plan = new_plan(context, request)?;
     let id = new_plan::free_id(context, &request.title);

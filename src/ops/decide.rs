@@ -1,4 +1,4 @@
-//! `decide`: records a decision in a file that is never rewritten, or reads what was decided, newest first.
+//! `decide`: records a decision in a file that is never rewritten, or lists decisions, newest first.
 
 use std::collections::BTreeMap;
 
@@ -50,9 +50,9 @@ pub fn decide(context: &Context, request: &DecideRequest) -> Result<ChangeReport
     Ok(report)
 }
 
-/// The file of a decision, with `more` in its front matter, and its view.
+/// Returns the file of a decision, and the decision as JSON. `more` is an additional change of the front matter.
 ///
-/// Refused if the text would be parsed differently when it is read back.
+/// Fails if the text would be parsed differently when it is read back.
 pub(crate) fn written(
     context: &Context,
     new: &NewDecision,
@@ -71,7 +71,7 @@ pub(crate) fn written(
     Ok((bytes, view(&context.root_name(), &read, &[])))
 }
 
-/// Finds a decision by its id or file name, or by the beginning of its id if no other id begins in the same way.
+/// Finds the id of a decision by the id itself, the file name, or a unique prefix of the id.
 fn named(context: &Context, name: &str) -> Result<String, Error> {
     let wanted = entry::id_of(name);
     let ids: Vec<_> = knowledge::decisions(context).into_iter().map(|it| it.id).collect();
@@ -97,9 +97,9 @@ fn named(context: &Context, name: &str) -> Result<String, Error> {
 pub struct DecisionsReport {
     /// Newest first.
     pub decisions: Vec<Decision>,
-    /// How many there are beyond the limit.
+    /// The number of decisions beyond the limit.
     pub n_more: usize,
-    /// The topics that may have been meant, if there is none of this name; best first.
+    /// If the requested topic does not exist: the similar topics, best first.
     pub near: Vec<String>,
     /// For each decision, the decisions that supersede it.
     superseded: BTreeMap<String, Vec<String>>,
@@ -178,7 +178,7 @@ pub(crate) fn one(context: &Context, name: &str) -> Option<DecisionsReport> {
     Some(DecisionsReport { decisions: vec![found], n_more: 0, near: Vec::new(), superseded, root })
 }
 
-/// The decisions on a plan or on one of its steps that are not superseded, newest first.
+/// The decisions about a plan, or only those about one of its steps, newest first. Superseded decisions are left out.
 pub(crate) fn standing(context: &Context, plan: &str, step: Option<&str>) -> Vec<Decision> {
     let all = knowledge::decisions(context);
     let superseded = superseded(&all);

@@ -1,4 +1,4 @@
-//! `diff`: how plans, steps, decisions and insights differ between two states of the files.
+//! `diff`: reports how plans, steps, decisions and insights differ between two states of the files.
 
 use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
@@ -45,7 +45,7 @@ pub struct Difference {
     pub title: String,
     /// `created`, `removed`, `moved`, `archived`, `restored` or `changed`.
     pub change: &'static str,
-    /// Its id before, if it moved.
+    /// The id before a move, if it was another one.
     pub was: Option<String>,
     pub status: Option<Turn>,
     pub renamed: Option<Turn>,
@@ -78,7 +78,7 @@ pub struct FileDiff {
 pub struct DiffReport {
     /// The commit that is the old state; none if there is no commit yet.
     pub old: Option<String>,
-    /// The other commit; none for the working tree and for what is staged.
+    /// The commit that is the new state; none if the new state is the index or the working tree.
     pub new: Option<String>,
     pub is_staged: bool,
     pub differences: Vec<Difference>,
@@ -97,7 +97,7 @@ impl DiffReport {
     }
 }
 
-/// Returns whether a word of a command line names a plan, rather than a revision.
+/// Whether a word of a command line names a plan. Otherwise it is a revision.
 pub fn names_plan(context: &Context, word: &str) -> bool {
     resolve::plan_for_reading(context, word).is_ok()
 }
@@ -130,7 +130,7 @@ fn plan(context: &Context, name: &str) -> Result<Followed, Error> {
     }
 }
 
-/// The files that the changes are about.
+/// The differing files of the plans, decisions and insights that have changes.
 fn texts(context: &Context, files: &[Differing], found: &[Change]) -> Vec<FileDiff> {
     let root = context.root_name();
     let is_meant = |it: &&Differing| {
@@ -165,7 +165,7 @@ fn differences(context: &Context, files: &[Differing], found: &[Change]) -> Vec<
     by_place.into_values().collect()
 }
 
-/// Plans by name, each before its steps, and these by number; then decisions and insights.
+/// The sort key: plans by name, each followed by its steps by number; then decisions and insights.
 type Order = (bool, String, Option<StepNumber>, String);
 
 fn order(change: &Change) -> Order {

@@ -1,5 +1,5 @@
-//! `doctor`: diagnoses the setup. It repairs only the index and an interrupted change of the project's files, such as one
-//! by `init`. It discards an unfinished change of the plans if asked to.
+//! `doctor`: diagnoses the setup. It repairs only the index and an interrupted change of the project's files, for example
+//! by `init`. On request, it discards an unfinished change of the plans.
 
 use std::path::{Path, PathBuf};
 
@@ -19,7 +19,7 @@ use crate::store::transaction::{self, path_of};
 #[derive(Debug, Clone, Default)]
 pub struct DoctorRequest {
     pub reindex: bool,
-    /// The journal of an unfinished change to discard, by its id.
+    /// The id of an unfinished change to discard.
     pub discard: Option<String>,
 }
 
@@ -56,7 +56,7 @@ pub struct DiscardReport {
     pub at: String,
     /// The whole intended change as a diff. The part that was already made stays.
     pub diff: String,
-    /// The paths where texts are stored that are in no other file.
+    /// The paths of stored texts that are in no other file.
     pub kept: Vec<String>,
 }
 
@@ -69,7 +69,7 @@ impl DoctorReport {
         self.checks.iter().filter(|it| it.state == State::Problem).count()
     }
 
-    /// 6 with problems.
+    /// 6 if there are problems.
     pub fn exit_code(&self) -> u8 {
         if self.n_problems() > 0 { 6 } else { 0 }
     }
@@ -182,7 +182,7 @@ fn case(context: &Context) -> Check {
     tried("upper and lower case", differs, "different", ("the same", hint))
 }
 
-/// What the file system can do, as far as that was tried.
+/// Whether the file system has an ability; `can` is none if that was not tried.
 fn tried(name: &'static str, can: Option<bool>, yes: &str, (no, hint): (&str, &str)) -> Check {
     match can {
         Some(true) => ok(name, yes),
@@ -262,7 +262,7 @@ fn daemon(context: &Context) -> Check {
     }
 }
 
-/// Half of the limit or more is reported, because other programs watch too.
+/// A number of at least half the limit is reported, because other programs use watches, too.
 fn watches(context: &Context) -> Check {
     let name = "watched directories";
     let n = context.plans.n_directories();
@@ -277,7 +277,7 @@ fn watches(context: &Context) -> Check {
     }
 }
 
-/// `of_project`: the kept texts of files that `init` has changed.
+/// The stored versions of plan files and, in `of_project`, those of files that `init` or similar commands changed.
 fn kept(context: &Context, of_project: &[Kept]) -> Check {
     let name = "stored versions";
     let kept = context.plans.kept();
@@ -296,7 +296,8 @@ fn kept(context: &Context, of_project: &[Kept]) -> Check {
     check(name, State::Problem, value, hint)
 }
 
-/// Changes that another user, or the same user with another state directory, left unfinished.
+/// Changes of plans that another user, or the same user with another state directory, left unfinished. `of_project`
+/// describes an unfinished change of the project's files.
 fn unfinished(context: &Context, of_project: Option<String>) -> Check {
     let name = "unfinished changes";
     if let Some(what) = of_project {
@@ -362,7 +363,7 @@ fn claims(context: &Context) -> Check {
     }
 }
 
-/// The `.git` directory; in a linked worktree, the main repository's, which the file `.git` leads to.
+/// The `.git` directory. In a linked worktree, `.git` is a file that leads to the `.git` directory of the main repository.
 fn common_directory(repository: &Path) -> Option<PathBuf> {
     let git = repository.join(".git");
     if git.is_dir() {

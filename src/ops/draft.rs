@@ -1,8 +1,8 @@
 //! `draft`: turns a conversation into requirements in several passes, and the requirements into steps.
 //!
-//! An agent answers each pass; planwatch decides what becomes of the answer. The draft is on disk from the first pass
-//! on, and a pass only replaces the bytes that the previous pass wrote, so a text that another program saves meanwhile
-//! is never replaced. Nothing here starts a process: the [`Answerer`] does.
+//! An agent answers the prompt of each pass, and planwatch decides what to do with the answer. The draft is on disk from
+//! the first pass on. A pass replaces the file only if it contains the bytes that the previous pass wrote, so a text that
+//! another program saves meanwhile is never replaced. Nothing here starts a process: the [`Answerer`] does.
 
 mod conversation;
 mod document;
@@ -51,7 +51,7 @@ pub enum Waited {
 }
 
 pub trait Answerer {
-    /// Gives a prompt to a new agent, which does not know the earlier ones.
+    /// Passes a prompt to a new agent, which does not know the earlier prompts.
     fn ask(&mut self, prompt: &str) -> AgentOutput;
     fn wait(&mut self, seconds: u64) -> Waited;
 }
@@ -66,7 +66,7 @@ impl AgentOutput {
 pub struct Source {
     /// The text of the conversation.
     pub conversation: String,
-    /// The recorded source of the plan: a path from the repository's root, or `-`.
+    /// The source to record in the plan: a path relative to the repository's root, or `-`.
     pub name: String,
 }
 
@@ -78,7 +78,7 @@ pub struct DraftRequest {
     pub source: Option<Source>,
     pub aim: Aim,
     pub passes: Option<u32>,
-    /// How many bytes of a conversation the agent takes.
+    /// The maximum number of bytes of the conversation that an agent gets.
     pub limit: usize,
     pub by: Option<String>,
     pub before: Before,
@@ -98,7 +98,7 @@ pub struct Before {
 pub enum Aim {
     #[default]
     Requirements,
-    /// The requirements of an existing draft, from its last pass on.
+    /// Continues the requirements of an existing draft after its last pass.
     GoOn,
     Steps,
 }
@@ -108,7 +108,7 @@ pub const PASSES: u32 = 5;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Event {
-    /// An agent is about to be asked.
+    /// A prompt is about to be sent to an agent.
     Asking { pass: u32, passes: u32, focus: &'static str },
     /// A pass is over, and its result is on disk.
     Pass {
@@ -120,11 +120,11 @@ pub enum Event {
         removed: usize,
         diff: String,
     },
-    /// The same pass is asked again.
+    /// The prompt of the same pass is sent again.
     Again { pass: u32, why: String },
     /// The draft waits until the agent's usage limit ends.
     Waiting { pass: u32, seconds: u64 },
-    /// Something to know: a prompt that could not be used, a conversation that was cut.
+    /// A notice, for example that a prompt could not be used or that the conversation was cut.
     Note { text: String },
 }
 
@@ -180,7 +180,8 @@ pub enum State {
     Oscillates,
     /// All passes were made.
     Finished,
-    /// The draft was edited meanwhile. The last answer, if there is one, is in a file next to it.
+    /// The draft was edited meanwhile. If the last answer changed the text, `beside` is the path of a file that contains the
+    /// answer.
     Edited { beside: Option<String> },
     /// A pass got no usable answer.
     Incomplete { why: Why },
@@ -210,16 +211,16 @@ impl Why {
 #[derive(Debug, Clone)]
 pub struct DraftReport {
     pub state: State,
-    /// None if not even the first pass got an answer.
+    /// None if no pass has created the plan yet.
     pub plan: Option<String>,
-    /// The file with the draft, with the plans directory's name.
+    /// The path of the draft, beginning with the plans directory's name.
     pub path: Option<String>,
-    /// The last pass that was made, by this call or before.
+    /// The last pass that was made, by this call or an earlier one.
     pub pass: u32,
     pub passes: u32,
     /// The file with the steps so far, if they did not become the plan's steps.
     pub kept: Option<String>,
-    /// What became of the plan's steps.
+    /// The change that replaced the plan's steps, if there was one.
     pub steps: Option<ChangeReport>,
 }
 
@@ -303,7 +304,7 @@ impl DraftReport {
 
 /// Makes a draft, continues one, or makes its steps.
 ///
-/// `tell` gets each event. If the draft cannot begin, that is an error, and no file is created.
+/// `tell` is called with each event. If the draft cannot begin, an error is returned and no file is created.
 pub fn draft(
     context: &Context,
     request: &DraftRequest,
@@ -317,12 +318,12 @@ pub fn draft(
     }
 }
 
-/// What would be done, without anything being started.
+/// What a draft would do. No agent is started.
 #[derive(Debug, Clone)]
 pub struct Preview {
     pub plan: String,
     pub path: String,
-    /// The remaining passes, at most, each with its focus.
+    /// All passes that are left, each with its focus. The draft may end before the last one.
     pub passes: Vec<(u32, &'static str)>,
     /// The prompt of the first of these passes.
     pub prompt: String,
@@ -339,7 +340,7 @@ impl Preview {
     }
 }
 
-/// The prompt that [`draft`] would give first; none if nothing is left to do.
+/// The prompt that [`draft`] would send first; none if nothing is left to do.
 pub fn preview(context: &Context, request: &DraftRequest) -> Result<Option<Preview>, Error> {
     match begin(context, request)? {
         Begun::Over(_) => Ok(None),
@@ -382,13 +383,13 @@ fn begin(context: &Context, request: &DraftRequest) -> Result<Begun, Error> {
     }
 }
 
-/// The source recorded in a draft, to read it again; none if no pass is left.
+/// The source that a draft records, so that the caller can read the conversation again. None if no pass is left.
 pub fn source(context: &Context, name: &str, passes: Option<u32>) -> Result<Option<String>, Error> {
     let state = Kept::of(&of_name(context, name)?);
     Ok((!state.is_over(passes)).then_some(state.source))
 }
 
-/// A live plan that is a draft, by its id or by the title that it was made with.
+/// Finds a live plan that is a draft, by its id or by the title that it was made with.
 fn of_name(context: &Context, name: &str) -> Result<Plan, Error> {
     let named = PlanId::new(id::slug(name, &|_| false));
     let id = match resolve::plan(context, name) {

@@ -48,7 +48,7 @@ pub fn problems(context: &Context, id: &str) -> Result<Vec<Problem>, Error> {
     }
 }
 
-/// The changes that planwatch has made so far, to find those that it makes while an editor is open.
+/// A file and planwatch's changes before an editor is opened, to find the changes that planwatch makes while it is open.
 pub struct Before {
     bytes: Vec<u8>,
     changes: Vec<String>,
@@ -64,8 +64,10 @@ impl Before {
         &self.bytes
     }
 
-    /// The verbs whose changes to the file since [`Self::of`] are missing in `after`, its present text, because the
-    /// editor has saved the front matter that it had read before. Oldest first.
+    /// The verbs that changed the file after [`Self::of`] and whose changes the editor has overwritten, oldest first.
+    ///
+    /// `after` is the file's current text. If its front matter is the one that the editor had read, the changes in between
+    /// are lost.
     pub fn overwritten(&self, context: &Context, file: &Path, after: &[u8]) -> Vec<String> {
         let header = |it: &[u8]| front_matter::split(it).yaml().map(<[u8]>::to_vec);
         if header(after) != header(&self.bytes) {
@@ -74,7 +76,7 @@ impl Before {
         let Ok(path) = file.strip_prefix(context.plans.root()) else { return Vec::new() };
         let list = context.plans.undo_list();
         let since = list.into_iter().filter(|it| !self.changes.contains(&it.id));
-        // A change that is still in the file can be undone.
+        // A change that can still be undone is still in the file.
         let lost = since.filter(|it| it.blocked.is_some() && it.paths.iter().any(|it| it == path));
         let mut verbs: Vec<_> = lost.map(|it| it.verb).collect();
         verbs.reverse();

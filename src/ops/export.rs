@@ -57,7 +57,7 @@ pub struct ExportReport {
     pub text: String,
     /// The number of errors in the plan's files. Content that an error makes unreadable is missing from the document.
     pub n_errors: usize,
-    /// The plan with its steps; the JSON document itself.
+    /// The plan with its steps, as the JSON document.
     object: Value,
 }
 
@@ -106,14 +106,14 @@ impl Site {
         html::Index::of(context).map(Self)
     }
 
-    /// The paths of the files below the directory, with `/`; the index first.
+    /// The paths of the files relative to the directory, separated by `/`. The index comes first.
     pub fn files(&self) -> impl Iterator<Item = String> {
         let pages = self.0.ids().map(|id| format!("plans/{id}.html"));
         ["index.html".to_owned()].into_iter().chain(pages)
     }
 
-    /// The content of each file, in the order of [`Self::files`]. The pages are made one at a time, because all together may
-    /// be large.
+    /// The content of each file, in the order of [`Self::files`]. The pages are made one at a time, because all of them
+    /// together may be large.
     pub fn pages<'a>(&'a self, context: &'a Context) -> impl Iterator<Item = Result<String, Error>> {
         let page = |id: &str| {
             let request = ShowRequest { id: format!("{id}/"), full: true, graph: None };
@@ -186,7 +186,7 @@ fn readable_status(step: &StepShape) -> Cow<'_, str> {
 
 const FILE_ERROR: &str = "file has an error";
 
-/// `3` for `own:3`, `3 to 200` for a range.
+/// A dependency without `own`, the prefix of the step's own plan: `3` for `own:3`, `3 to 200` for `own:3 to own:200`.
 fn without_plan(depends: &str, own: &str) -> String {
     let ids = depends.split(" to ").map(|it| it.strip_prefix(own).unwrap_or(it));
     ids.collect::<Vec<_>>().join(" to ")
@@ -211,7 +211,8 @@ fn list(heading: &str, items: &[String]) -> String {
     if lines.is_empty() { lines } else { format!("\n{heading}\n\n{lines}") }
 }
 
-/// A plan's text without its Steps list, because the document has the steps in full. A section with other text stays.
+/// A plan's text without its Steps section, because the document has the steps in full. A section that contains more than
+/// the list of steps stays.
 fn without_list(body: &str) -> String {
     let outline = markdown::outline(body);
     let Some(section) = outline.section(|it| it == "Steps") else { return body.to_owned() };
@@ -311,8 +312,8 @@ fn failed(step: &StepShape, attempt: &Attempt, is_last: bool, words: &Words) -> 
     let own = attempt.more.get("status").and_then(Value::as_str);
     let outcome = attempt.outcome.as_deref().or(own).unwrap_or(&step.status);
     let is_stuck = |word: &str| matches!(words.read(word), Some(StepStatus::Failed | StepStatus::Blocked));
-    // A person may write any word as an outcome. The last attempt of a failed or blocked step counts as failed if its
-    // outcome is neither a status nor that of `reopen`.
+    // A person may write any word as an outcome. The last attempt of a failed or blocked step counts as failed, unless its
+    // outcome is a status or the outcome of `reopen`.
     let is_other = words.read::<StepStatus>(outcome).is_none() && outcome != Verb::Reopen.outcome();
     let has_ended = is_last && is_stuck(&step.status) && is_other;
     let of_run = [Outcome::VerifyFailed, Outcome::TimedOut, Outcome::NoOutcome];

@@ -11,7 +11,7 @@ pub use crate::store::commit::{CommitReport, CommittedFile, LeftFile, why_left};
 pub struct GitCommitRequest {
     /// Plans and steps; all if empty.
     pub ids: Vec<String>,
-    /// Replaces the subject.
+    /// Replaces the subject that planwatch would write.
     pub message: Option<String>,
     pub mode: Mode,
 }

@@ -30,7 +30,7 @@ pub fn merge_driver(directory: &Path, request: &MergeDriverRequest, words: &Word
     let read = |path: &Path| read_file(&RealDisk, &full(path));
     let (base, ours, theirs) = (read(&request.base)?, read(&request.ours)?, read(&request.theirs)?);
     let lines = LineMerge::new(directory, target.parent().unwrap_or(directory), request.marker_size);
-    // git passes an empty file if both sides added the path.
+    // git passes an empty file as the base if both sides added the path.
     let base = (!base.is_empty()).then_some(base.as_slice());
     let versions = Versions { path: &request.path, base, ours: &ours, theirs: &theirs };
     let merged = merge::merge(versions, words, &lines);

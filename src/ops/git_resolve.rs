@@ -35,7 +35,7 @@ pub struct GitResolveRequest {
     pub directory: PathBuf,
     /// If both sides added a step with the same number, give the step of THEIRS a free number.
     pub renumber: bool,
-    /// Only restore this step, whose removed file changed after the removal.
+    /// Restore this removed step, whose file changed after the removal, and do nothing else.
     pub restore: Option<String>,
     pub mode: Mode,
 }
@@ -65,7 +65,7 @@ impl GitResolveReport {
         json!(self)
     }
 
-    /// 1 if a file still needs a person.
+    /// 1 if a person still has to resolve a file.
     pub fn exit_code(&self) -> u8 {
         let is_done = |it: &ResolvedFile| matches!(it.state, "resolved" | "restored" | "carried");
         u8::from(!self.files.iter().all(is_done))
@@ -79,7 +79,7 @@ struct Done {
     files: Vec<ResolvedFile>,
     /// Files to stage.
     clean: Vec<PathBuf>,
-    /// Files whose text this command has written, so that they contain no edits of a person.
+    /// Files whose text this command has written. They contain no edits of a person.
     own: Vec<PathBuf>,
     diff: String,
 }
@@ -126,7 +126,7 @@ struct Sides {
     base: Option<Vec<u8>>,
     ours: Vec<u8>,
     theirs: Vec<u8>,
-    /// OURS as that side's commit has it; see [`Resolving::own_version`].
+    /// The version in the commit of OURS; see [`Resolving::own_version`].
     own: Vec<u8>,
     merged: Merged,
 }
@@ -168,7 +168,7 @@ pub fn git_resolve(context: &Context, request: &GitResolveRequest) -> Result<Git
         let dry_run = request.mode == Mode::DryRun;
         return Ok(GitResolveReport { dry_run, files: Vec::new(), diff: String::new() });
     }
-    // Git may have written some files a moment ago, which looks like an editor that is still saving.
+    // A file that git wrote a moment ago looks as if an editor were still saving it.
     let (mut done, written) = (Done::default(), Planned::default());
     let resolved = transaction::once_saved(context, || {
         let mut writing = Transaction::begin(context, "git resolve", request.mode)?;
@@ -177,7 +177,7 @@ pub fn git_resolve(context: &Context, request: &GitResolveRequest) -> Result<Git
         done.diff.push_str(&std::mem::take(&mut writing.diff));
         resolved
     });
-    // Files that were resolved before a refusal stay resolved.
+    // If a later file was refused, the files that were resolved before are staged nevertheless.
     if request.mode == Mode::Write {
         resolving.stage(&done, written.take())?;
     }
@@ -266,8 +266,9 @@ impl Resolving<'_> {
         Ok(self.blobs.read(oid)?)
     }
 
-    /// A side's version of a file. If both sides renamed files to one name, git stages merged texts with
-    /// longer conflict markers.
+    /// A side's version of a file: normally the staged text. If both sides renamed files to one name, git stages a merged
+    /// text with longer conflict markers. The version is then read from the side's commit or, if that has no such file,
+    /// picked from the merged text.
     fn own_version(&self, path: &Path, staged: &Oid, is_ours: bool) -> Result<Vec<u8>, Error> {
         let text = self.blob(staged)?;
         let longer = markers::SIZES.skip(1);
@@ -285,8 +286,8 @@ impl Resolving<'_> {
         Ok(own.unwrap_or(if is_ours { picked.ours } else { picked.theirs }))
     }
 
-    /// Merges the versions of a file. If those of a removed step conflict, both texts are kept, since no one works on
-    /// it.
+    /// Merges the versions of a file. If the file is a removed step and its versions conflict, the result has both texts,
+    /// because no one works on a removed step.
     fn merge(&self, of: Versions<'_>) -> Merged {
         let words = &self.context.config.words;
         let merged = merge::merge(of, words, &self.lines);
@@ -349,7 +350,7 @@ impl Resolving<'_> {
         Ok(Some(Sides { path: named, base, ours, theirs, own, merged }))
     }
 
-    /// Whether a file in which both sides added a step of their own is as git left it, or has OURS.
+    /// For a file in which each side added a different step: whether it is as git left it, or equals OURS.
     fn is_as_left(&self, sides: &Sides, now: &[u8]) -> bool {
         with_line_ends_of(&sides.own, now) == sides.own
             || self.is_untouched(now, sides.staged(), &sides.merged)
@@ -363,7 +364,8 @@ impl Resolving<'_> {
         }
     }
 
-    /// Whether a file is as git or planwatch left it: OURS, a merge by meaning, or the lines of both with markers.
+    /// Whether a file is as git or planwatch left it: OURS, a merge by meaning, or the lines of both sides with conflict
+    /// markers.
     fn is_untouched(&self, now: &[u8], of: Versions<'_>, merged: &Merged) -> bool {
         let now = with_line_ends_of(of.ours, now);
         // For a removed step, the merge driver leaves conflict markers, unlike [`Self::merge`].
@@ -377,12 +379,12 @@ impl Resolving<'_> {
         favored(Favor::Ours) == Some(picked.ours) && favored(Favor::Theirs) == Some(picked.theirs)
     }
 
-    /// Stages exactly the resolved files, with the texts that were written: an editor may have saved over them since.
+    /// Stages the resolved files with the texts that this command wrote, because an editor may have saved other texts since.
     fn stage(&self, done: &Done, written: Vec<FileOp>) -> Result<(), Error> {
         let mut paths = Vec::new();
         for path in &done.clean {
             let place = self.plans.join(path);
-            // Git does not know a file that this command created and then merged into another one.
+            // This command may have created a file and then merged it into another one. `git add` would fail for such a file.
             let may_be_unknown = done.own.contains(path) && self.context.plans.read(path).is_err();
             if !may_be_unknown || !self.git.index_entries(&[&place])?.is_empty() {
                 paths.push(place);
@@ -407,7 +409,8 @@ impl Resolving<'_> {
     }
 }
 
-/// The texts of files after some changes, as far as the changes contain them; none for a file that was removed.
+/// The texts of files after these changes; none for a file that was removed. A file whose text the changes do not contain
+/// is left out.
 fn texts_after(changes: Vec<FileOp>) -> BTreeMap<PathBuf, Option<Vec<u8>>> {
     let mut texts = BTreeMap::new();
     for change in changes {
@@ -428,8 +431,8 @@ fn texts_after(changes: Vec<FileOp>) -> BTreeMap<PathBuf, Option<Vec<u8>>> {
     texts
 }
 
-/// Bytes with the line ends of another version of the file, because git may convert them in the working tree. Git
-/// converts only files whose lines all end alike, so files with mixed line ends stay as they are.
+/// Converts line ends to those of `model`, another version of the file, because git may convert line ends in the working
+/// tree. Git converts only files whose lines all end alike, so files with mixed line ends stay as they are.
 fn with_line_ends_of(model: &[u8], bytes: &[u8]) -> Vec<u8> {
     let Ok(text) = std::str::from_utf8(bytes) else { return bytes.to_vec() };
     match (merge::line_end(model), merge::line_end(bytes)) {

@@ -1,4 +1,4 @@
-//! `git resolve --check`: compares a finished merge with what a merge by meaning makes of its parents. Reads only.
+//! `git resolve --check`: compares a merge commit with a merge by meaning of its parents. Writes nothing.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -22,12 +22,13 @@ pub struct GitReviewReport {
 #[derive(Debug, Clone, Serialize)]
 pub struct ReviewedFile {
     pub path: String,
-    /// `lost`: entries of a side are missing; `differs`: the text is not that of a merge by meaning; `conflict`: only a
-    /// person could decide.
+    /// `lost`: entries of a side are missing; `differs`: the text is not that of a merge by meaning; `conflict`: a merge by
+    /// meaning has a conflict, which only a person can resolve.
     pub state: &'static str,
-    /// The entries that are missing.
+    /// The attempts, notes and confirmations that are missing.
     pub lost: Vec<String>,
-    /// The status that the file has, and the one that a merge by meaning gives; empty if they are the same.
+    /// The status that the file has, and the one that a merge by meaning gives. Empty if they are the same, or if the merge
+    /// by meaning has a conflict.
     pub status: Vec<String>,
 }
 

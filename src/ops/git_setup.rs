@@ -19,7 +19,7 @@ const ATTRIBUTES: &str = ".gitattributes";
 const SECTION: &str = "merge.planwatch";
 const NAME: &str = "merge by meaning";
 
-/// What goes into the user's configuration of jj.
+/// Lines for the user's configuration of jj.
 const JJ: &str = r#"[merge-tools.planwatch]
 program = "planwatch"
 merge-args = ["git", "merge-driver", "$base", "$left", "$right", "$marker_length", "$path", "--output", "$output"]
@@ -52,7 +52,7 @@ impl GitSetupReport {
     }
 }
 
-/// Puts the driver into the clone's configuration and its attribute into `.gitattributes`, or takes both out.
+/// Adds the driver to the clone's configuration and its attribute to `.gitattributes`, or removes both.
 pub fn git_setup(context: &Context, request: &GitSetupRequest) -> Result<GitSetupReport, Error> {
     let git = Git::at(context.plans.root())?;
     let (before, after) = attributes(context, &git, request.is_undo)?;

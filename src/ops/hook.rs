@@ -18,11 +18,12 @@ pub enum Moment {
     Stop,
 }
 
-/// The most bytes of a briefing: each session pays for them.
+/// The maximum size of a briefing in bytes. It is small because every session reads a briefing.
 const MOST_BYTES: usize = 1000;
 
-/// The most steps that are named of one kind, and the most characters of a title.
+/// The maximum number of steps in a list.
 const MOST_STEPS: usize = 3;
+/// The maximum number of characters of a title, an id or a name.
 const MOST_CHARACTERS: usize = 60;
 
 const HEAD: &str =
@@ -82,8 +83,8 @@ fn briefing(report: &StatusReport) -> Option<String> {
     Some(text + LAST)
 }
 
-/// Reminds `by` of the steps that are still claimed, and to record what was decided and learned. None if `by` has
-/// neither claimed a step nor finished one lately.
+/// Reminds `by` of its claims, and to record what was decided and learned. None if `by` has no claim and has not finished
+/// a step lately.
 fn reminder(report: &StatusReport, by: &str) -> Option<String> {
     let is_own = |it: &&StepShape| it.claim.as_ref().is_some_and(|it| it.by.as_deref() == Some(by));
     let own: Vec<_> = report.in_progress.iter().map(|it| &it.step).filter(is_own).map(named).collect();

@@ -1,4 +1,4 @@
-//! `import`: documents, other tools' stores and directories of plans become plans; the source stays as it is.
+//! `import`: makes plans from documents, other tools' stores and directories of plans. The source is not changed.
 
 mod again;
 mod decisions;
@@ -45,7 +45,7 @@ impl ImportReport {
     }
 }
 
-/// The keys of the report in addition to those of its change.
+/// The keys that the report has in addition to those of its change.
 fn report_keys(
     form: Form,
     unmapped: &[Unmapped],
@@ -61,7 +61,8 @@ fn report_keys(
     keys.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()
 }
 
-/// Reads the source, maps it, and makes the plans, all or none; every word of the source is in them or reported as unmapped.
+/// Reads the source and makes the plans, either all of them or none. Every word of the source is in one of the new files
+/// or is reported as unmapped.
 pub fn import(context: &Context, request: &ImportRequest) -> Result<ImportReport, Error> {
     let heading = heading(request)?;
     let (mut sources, unread) = sources(context, request)?;
@@ -172,7 +173,7 @@ fn new_sources(
     Ok(found)
 }
 
-/// What the request says of each plan, as edits of its front matter.
+/// The title, category and priority of the request, as changes of a plan's front matter.
 fn heading(request: &ImportRequest) -> Result<Vec<Change>, Error> {
     let mut changes = Vec::new();
     if let Some(title) = &request.title {
@@ -203,7 +204,7 @@ fn head(plan: &mut ImportedPlan, request: &ImportRequest, heading: &[Change]) {
     }
 }
 
-/// The files to be imported, and those of a directory that could not be read.
+/// The files to import. If the source is a directory, also a problem for each of its files that could not be read.
 fn sources(context: &Context, request: &ImportRequest) -> Result<(Vec<SourceFile>, Vec<Problem>), Error> {
     if let Some(text) = &request.text {
         let file = SourceFile { path: request.shown.clone(), bytes: text.clone().into_bytes() };
@@ -268,7 +269,7 @@ fn name_of(request: &ImportRequest) -> String {
         return String::new();
     }
     let mut path = request.source.as_path();
-    // The name of a store's own directory says nothing about its content.
+    // A name that is the same for every store does not describe its content, so the directory above gives the name.
     while let Some(name) = path.file_name().and_then(|it| it.to_str()) {
         let is_plain = !matches!(name, ".beads" | "backlog" | ".backlog" | "issues.jsonl" | "beads.jsonl");
         match path.parent() {
@@ -369,7 +370,8 @@ fn hints(context: &Context, plans: &Made) -> Vec<String> {
     hints
 }
 
-/// Enforces the rule of every import: words that are neither in a plan nor reported yet are reported with their line.
+/// Enforces the rule that no import loses a word: reports each line of the source that has a word which is missing in the
+/// new files and is not reported yet.
 fn with_lost_words(
     form: Form,
     sources: &[&SourceFile],
@@ -404,7 +406,7 @@ fn with_lost_words(
     unmapped
 }
 
-/// The text of a source. Of a store only its values count, because the names of its keys are its format.
+/// The text of a source. Of a store it contains only the values, because the names of the keys belong to the format.
 pub fn source_text(form: Form, source: &SourceFile) -> String {
     let text = String::from_utf8_lossy(&source.bytes);
     match form {

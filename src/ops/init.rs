@@ -1,7 +1,7 @@
 //! `init`: prepares a project for plans, and configures agents and editors to use planwatch; `--undo` reverses it.
 //!
-//! What `init` adds to a user's file can be recognized in the file. So `--undo` removes that and nothing else, also in
-//! another working tree. Only the directories that `init` made cannot be recognized; they are recorded for this user.
+//! In a user's file, `--undo` recognizes the text that `init` added, and removes only that text. This also works in another
+//! working tree. Directories that `init` made cannot be recognized, so they are recorded for this user.
 
 mod agents;
 mod editors;
@@ -28,7 +28,8 @@ pub use files::{Did, FileReport};
 use editors::Setting;
 use files::{File, Files};
 
-/// Where `init` works. It needs no plans directory, so it has no context as other verbs have.
+/// The environment in which `init` runs. `init` does not use the `Context` of the other verbs, because a context needs a
+/// plans directory.
 pub struct Around<'a> {
     pub disk: Arc<dyn Disk>,
     pub workspace: &'a Workspace,
@@ -41,7 +42,7 @@ pub struct Around<'a> {
 
 #[derive(Debug, Clone, Default)]
 pub struct InitRequest {
-    /// Without agents and editors, only the plans directory is prepared, or everything is undone if `is_undo` is set.
+    /// If `agents` and `editors` are empty, `init` prepares only the plans directory or, with `is_undo`, undoes everything.
     pub agents: Vec<Agent>,
     pub editors: Vec<Editor>,
     pub is_undo: bool,
@@ -75,7 +76,7 @@ impl InitReport {
         })
     }
 
-    /// Whether anything was written, or would be.
+    /// Whether anything was written or, in a dry run, would be written.
     pub fn is_change(&self) -> bool {
         let is_change = |it: &FileReport| matches!(it.did, Did::Made | Did::Changed | Did::Removed);
         self.files.iter().chain(&self.plans).any(is_change)
@@ -196,12 +197,12 @@ fn write(
     written
 }
 
-/// The operation that changes a file as planned; none if it is already as planned.
+/// The operation that gives a file its planned content. `None`: the file has that content already.
 fn operation(file: &File) -> Option<FileOp> {
     let path = file.real.clone();
     match (file.before.clone(), file.now.clone()) {
         (before, now) if before == now => None,
-        // The requested path is used, not the real one, to notice that an editor replaced a symbolic link meanwhile.
+        // If an editor replaced a symbolic link meanwhile, the requested path shows that. The real path would not.
         (Some(before), Some(after)) => Some(FileOp::Change { path: file.path().into(), before, after }),
         (Some(before), None) => Some(FileOp::Discard { path, before }),
         (None, Some(bytes)) => Some(FileOp::Create { path, bytes }),
@@ -221,7 +222,8 @@ impl Around<'_> {
         self.with_notices(|waiting, report| project.write((verb, &at), ops, waiting, report))
     }
 
-    /// Calls `act`, and reports the changes that it recovered and the texts that it kept, also if it fails.
+    /// Calls `act`. Then, even if `act` failed, reports the interrupted change that it recovered and the versions of files
+    /// that it kept.
     fn with_notices(
         &self,
         act: impl FnOnce(&mut dyn FnMut(), &mut ProjectReport) -> Result<(), DiskError>,
@@ -253,7 +255,7 @@ fn take_back(
     if plans.is_some_and(|it| it.did == Did::Removed) {
         project.remove_empty_dir(&record.plans);
     }
-    // The deepest come first. With a record, directories that `init` did not make stay.
+    // The deepest directories come first. If there is a record, directories that it does not name stay.
     for it in empty.iter().rev().filter(|it| !record.is_there || record.directories.contains(**it)) {
         project.remove_empty_dir(it);
     }
@@ -261,12 +263,13 @@ fn take_back(
     if is_all && left.is_empty() { record.remove() } else { record.put(&left) }
 }
 
-/// The directories above a path, the root left out.
+/// The parent directories of a relative path, without the root.
 fn above(path: &Path) -> impl Iterator<Item = &Path> {
     path.ancestors().skip(1).filter(|it| !it.as_os_str().is_empty())
 }
 
-/// What happens to the plans directory: it is made if it is missing, and removed if `init` has made it and it is empty.
+/// The planned change of the plans directory. `init` makes the directory if it is missing. `--undo` removes it if `init` has
+/// made it and it is empty.
 fn plans(around: &Around<'_>, record: &Record, is_undo: bool) -> Option<FileReport> {
     let there = around.workspace.plans_dir.as_deref();
     let path = below(there.unwrap_or(&around.workspace.would_be), &around.root);
@@ -283,7 +286,7 @@ fn plans(around: &Around<'_>, record: &Record, is_undo: bool) -> Option<FileRepo
     }
 }
 
-/// A directory as it is shown: relative to the root, with a slash at its end.
+/// Formats a directory for the report: relative to the root, with a slash at the end.
 fn below(path: &Path, root: &Path) -> String {
     format!("{}/", path.strip_prefix(root).unwrap_or(path).display())
 }

@@ -1,4 +1,4 @@
-//! `insight`: records what was learned, or lists it, newest first.
+//! `insight`: records something that was learned, or lists the recorded insights, newest first.
 
 use serde_json::{Value, json};
 
@@ -47,9 +47,9 @@ pub fn insight(context: &Context, request: &InsightRequest) -> Result<ChangeRepo
 pub struct InsightsReport {
     /// Newest first.
     pub insights: Vec<Insight>,
-    /// How many there are beyond the limit.
+    /// The number of insights beyond the limit.
     pub n_more: usize,
-    /// The title that may have been meant, if none was found.
+    /// If no insight has the requested title, a similar title.
     pub nearest: Option<String>,
     root: String,
 }
@@ -60,7 +60,7 @@ impl InsightsReport {
         json!({"insights": insights, "more": self.n_more})
     }
 
-    /// The first insight as an object of its own.
+    /// The first insight as a JSON object; null if there is none.
     pub fn first_to_json(&self) -> Value {
         self.insights.first().map(|it| view(&self.root, it)).unwrap_or_default()
     }

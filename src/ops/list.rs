@@ -19,7 +19,7 @@ pub use crate::api::requests::ListRequest;
 
 #[derive(Debug, Clone)]
 pub enum ListReport {
-    /// `hidden`: how many more `all` would show.
+    /// `hidden` is the number of further plans that a request with `all` would list.
     Plans {
         plans: Vec<PlanShape>,
         hidden: usize,
@@ -58,7 +58,7 @@ pub fn list(context: &Context, request: &ListRequest) -> Result<ListReport, Erro
 fn plans(context: &Context, request: &ListRequest) -> Result<ListReport, Error> {
     let statuses = typed_words::read_words::<PlanStatus>(&context.config.words, &request.status)?;
     let since = since(context, request)?;
-    // Summaries do not have the assignee and the time of closing, which these filters need.
+    // These filters read fields that the reduced steps of a summary may lack, such as the time at which a step was closed.
     if request.stale || request.assignee.is_some() {
         let plans = LoadQuery::all().load(context)?.plans;
         let report = listed(context, request, (&plans, &statuses, since), |it| {
@@ -75,7 +75,7 @@ fn plans(context: &Context, request: &ListRequest) -> Result<ListReport, Error> 
     }
 }
 
-/// The list of the plans with these statuses; `fits` has the filters that need whole steps.
+/// Lists the plans with these statuses. `fits` applies the filters that need all fields of steps.
 fn listed(
     context: &Context,
     request: &ListRequest,
@@ -173,13 +173,13 @@ fn steps(context: &Context, request: &ListRequest, (id, side): &(PlanId, Side)) 
     Ok(ListReport::Steps { plan: Box::new(views.plan(plan)), steps })
 }
 
-/// Whether a word asks for the steps that are ready. In a file, the word `ready` means pending, but steps that wait are
-/// pending, too.
+/// Whether a status word requests the steps that are ready. In a file, `ready` only means pending, and a pending step may
+/// still wait for other steps.
 fn is_ready_word(typed: &str) -> bool {
     typed.trim().eq_ignore_ascii_case("ready")
 }
 
-/// Lists the plans of a program in place of steps, also closed ones.
+/// Lists the plans of a program, including closed plans, in place of its steps.
 fn children(
     context: &Context,
     request: &ListRequest,
@@ -288,7 +288,7 @@ mod tests {
         check(assigned(None, "eve"), "");
         check(assigned(Some("a"), "bo"), "2.5");
         let since = |at: &str| ListRequest { updated_since: Some(at.to_owned()), ..of(Some("a")) };
-        // Nothing has happened to 2.5 yet.
+        // Step 2.5 has no activity yet.
         check(since("2000-01-01"), "2 10");
         check(since("2999-01-01"), "");
         let wrong = list(&Context::on_model(&Machine::with(&FILES)), &since("2026-02-30"));

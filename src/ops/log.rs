@@ -25,13 +25,13 @@ pub use crate::api::requests::LogRequest;
 /// One change in the history, as every surface shows it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct LogEvent {
-    /// When it was done: as the file records it, else when it was committed or saved.
+    /// The time of the change as the file records it, else the time of the commit or of the save.
     pub at: Option<Time>,
-    /// Who did it, if the file records that.
+    /// Who made the change, if the file records that.
     pub by: Option<String>,
     /// The author of the commit.
     pub author: Option<String>,
-    /// None: it is not committed yet.
+    /// `None`: the change is not committed yet.
     pub commit: Option<String>,
     /// When the author made the commit.
     pub committed_at: Option<Time>,
@@ -89,7 +89,7 @@ fn or_nothing(list: &str) -> &str {
     if list.is_empty() { "nothing" } else { list }
 }
 
-/// `text +12 −3`, and the keys that differ.
+/// Describes a change of text and keys, for example as `text +12 −3, fields tags`.
 pub fn changed(lines: Option<(u64, u64)>, keys: &[String], problem: Option<&str>) -> String {
     let lines = lines.filter(|it| *it != (0, 0)).map(|(added, removed)| format!("text +{added} −{removed}"));
     let (own, known): (Vec<_>, Vec<_>) = keys.iter().map(String::as_str).partition(|it| *it == "custom");
@@ -116,11 +116,11 @@ impl LogReport {
     }
 }
 
-/// What one commit did, or, without a commit, what is not committed yet.
+/// The changes of one commit. If `commit` is `None`, the changes that are not committed yet.
 pub(crate) struct Group {
     commit: Option<Commit>,
     pub(crate) changes: Vec<Change>,
-    /// When files that are not committed were saved, by path.
+    /// The paths of the uncommitted files, each with the time of its last save.
     saved: Vec<(String, Time)>,
 }
 
@@ -149,7 +149,8 @@ pub fn log(context: &Context, request: &LogRequest) -> Result<LogReport, Error> 
     formerly(id).into_iter().find(is_known).map(|it| report(Some(it))).ok_or(error)
 }
 
-/// Reads the uncommitted changes and up to `most` commits, newest first, and where a shallow clone begins.
+/// Reads up to `most` commits, newest first. Without a `range`, the uncommitted changes come before them. Also returns the
+/// oldest commit of a shallow clone.
 pub(crate) fn groups(
     context: &Context,
     range: Option<&str>,
@@ -251,7 +252,7 @@ fn followed(context: &Context, id: &str) -> Result<Followed, Error> {
     })
 }
 
-/// What a reference may mean among plans that no longer exist, the likelier meaning first.
+/// The plans and steps that a reference may mean if its plan no longer exists, the most likely one first.
 fn formerly(id: &str) -> Vec<Followed> {
     match read_reference(id) {
         Reference::Name { whole, step } => {

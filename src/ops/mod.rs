@@ -1,7 +1,8 @@
-//! Each module implements a verb, or several similar ones: it takes a request and returns a report, the same for every surface.
+//! Each module implements one verb, or several similar verbs. A verb takes a request and returns a report, and these are the
+//! same for every surface.
 //!
 //! Nothing here prints. The environment and the time come from the [`Context`](crate::api::context::Context).
-//! Each verb loads only the plans that it needs, as they are now.
+//! Each verb loads only the plans that it needs, in their present state.
 
 pub mod add;
 pub mod archive;

@@ -1,4 +1,4 @@
-//! `next`: the step to do now, and why; reads only.
+//! `next`: finds the step to do now, and the reason for it. It changes no file.
 
 mod cache;
 
@@ -24,11 +24,11 @@ pub struct NextReport {
     pub state: State,
     pub step: Option<StepShape>,
     pub why: String,
-    /// Each plan's candidate, most urgent first; only if all plans, or those of a program, were searched.
+    /// The candidate of each plan, most urgent first. Set only if all plans, or the plans of a program, were searched.
     pub candidates: Option<Vec<Candidate>>,
     /// The number of candidates, including those beyond the limit.
     pub n_candidates: usize,
-    /// The plan that was searched; used in the commands that are suggested next.
+    /// The plan that was searched. It is used in the suggested commands.
     pub plan: Option<String>,
     pub is_archived: bool,
 }
@@ -56,7 +56,7 @@ impl NextReport {
         self
     }
 
-    /// 7 if nothing is ready; a complete plan is a success.
+    /// 0 if a step is ready or the plan is complete, otherwise 7.
     pub fn exit_code(&self) -> u8 {
         if matches!(self.state, State::Next | State::Complete) { 0 } else { 7 }
     }
@@ -97,7 +97,7 @@ fn of_all(context: &Context, most: Option<usize>) -> NextReport {
         CacheReply::Look(told, records) => (told, records),
     };
     let loaded = LoadQuery::all().attested_by(told).without_claims().load_summaries(context);
-    // An answer is cached only for a commit that a daemon attests.
+    // The report is cached only if a daemon attests that this commit of the index is current.
     let commit = loaded.commit.filter(|_| told.is_some());
     let leases = Leases::of(context);
     let summaries = loaded.plans.map(|it| leases.annotate(it));
@@ -111,8 +111,8 @@ fn of_all(context: &Context, most: Option<usize>) -> NextReport {
     report.cut(most)
 }
 
-/// The report on several plans: the most urgent candidate, or why there is none. It lists at most `most` candidates, but at
-/// least one if there is one.
+/// Reports the most urgent candidate of several plans, or why there is none. The list has at most `most` candidates, but
+/// always the most urgent one.
 fn among(views: &Views<'_>, asked: &[&Plan], found: &[Next<'_>], most: Option<usize>) -> NextReport {
     let ready: Vec<_> = found.iter().filter_map(|it| Some((it, it.step?))).collect();
     let n_candidates = ready.len();
@@ -138,8 +138,8 @@ fn among(views: &Views<'_>, asked: &[&Plan], found: &[Next<'_>], most: Option<us
     }
 }
 
-/// The state, and the reason, if no plan has a ready step: the first of waiting, blocked, draft, complete and abandoned
-/// that any plan has.
+/// The state and the reason if no plan has a ready step. The state is the first of waiting, blocked, draft, complete and
+/// abandoned that any plan has.
 fn why_none(plans: &Plans, asked: &[&Plan], now: Time) -> (State, String) {
     let states: Vec<_> = asked.iter().map(|it| rules::next(plans, it, now)).collect();
     let Some(best) = states.iter().map(|it| it.state).min() else {

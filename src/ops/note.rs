@@ -1,4 +1,4 @@
-//! `note`: a remark on a plan or a step, also on a step that another worker has claimed.
+//! `note`: adds a note to a plan or a step, also to a step that another worker has claimed.
 
 use std::cell::Cell;
 

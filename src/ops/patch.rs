@@ -1,4 +1,5 @@
-//! One update of a step from a script: a status, a result and metadata in one write.
+//! Changes several fields of a step in one write: its status, result, text, metadata and due day. Also replaces the text of
+//! a plan.
 
 use serde_json::{Map, Value};
 
@@ -27,7 +28,7 @@ pub use crate::api::requests::PatchRequest;
 /// The outcome of an attempt that only records a result.
 const RESULT: &str = "result";
 
-/// Makes the update. Values that the file already has are not written again.
+/// Changes the fields that the request names. Values that the file already has are not written again.
 pub fn patch(context: &Context, request: &PatchRequest) -> Result<ChangeReport, Error> {
     let status = |it| typed_words::read_word::<StepStatus>(&context.config.words, it);
     let wanted = request.status.as_deref().map(status).transpose()?;
@@ -75,14 +76,13 @@ fn write(
     })
 }
 
-/// Replaces the text of a plan's file below its heading.
 #[derive(Debug, Clone, Default)]
 pub struct PlanTextRequest {
     pub id: String,
     pub text: String,
 }
 
-/// Replaces the text; the front matter and the heading stay.
+/// Replaces the text of a plan's file below its heading. The front matter and the heading stay.
 pub fn plan_text(context: &Context, request: &PlanTextRequest) -> Result<ChangeReport, Error> {
     change_one_by_one(context, "update", std::slice::from_ref(&request.id), Mode::Write, |writing, id| {
         let plan = resolve::plan(context, id)?;
@@ -93,7 +93,7 @@ pub fn plan_text(context: &Context, request: &PlanTextRequest) -> Result<ChangeR
     })
 }
 
-/// The word that removes `due`. An empty text leaves it unchanged.
+/// The word that removes `due`. An empty text is refused, because it is not a day.
 pub(crate) const NO_DUE: &str = "none";
 
 /// The change that sets or removes `due`. `None`: nothing has to change.
@@ -187,7 +187,7 @@ fn refuse_comments(path: &str, bytes: &[u8]) -> Result<(), Error> {
     })
 }
 
-/// The keys and values that are not collections, in the order of the text.
+/// Calls `found` for each key and value that is not a collection, in the order of the text.
 fn scalars(view: View<'_>, found: &mut impl FnMut(View<'_>)) {
     match view.kind() {
         _ if view.is_alias() => {}

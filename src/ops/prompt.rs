@@ -1,7 +1,7 @@
 //! Prompts for an agent's process. A prompt of the project takes precedence over the built-in one.
 //!
-//! A prompt of the project that cannot be used is reported with its place, and the built-in one is used, because a
-//! mistake in a prompt must not stop work on a plan.
+//! If a prompt of the project has an error, the error is reported with its position, and the built-in prompt is used. A
+//! mistake in a prompt must not stop the work on a plan.
 
 use std::path::Path;
 
@@ -20,7 +20,7 @@ use crate::text::line_index::Place;
 use crate::text::placeholders::{self, Broken};
 use crate::text::typed::quoted;
 
-/// Where the project's own prompts are, in the plans directory.
+/// The directory of the project's own prompts, in the plans directory.
 const OWN: &str = "_prompts";
 
 const ENDING: &str = ".pmt";
@@ -36,13 +36,13 @@ pub enum Origin {
 #[derive(Debug, Clone)]
 pub struct Prompt {
     pub name: String,
-    /// What its author says about it, in one line.
+    /// The first comment in its text, in one line.
     pub description: Option<String>,
     pub source: Origin,
     /// The path of its file; for a built-in prompt, the path in planwatch's own source.
     pub path: String,
     pub text: String,
-    /// Why it cannot be used; the built-in one is then used in its place.
+    /// The error that makes the prompt unusable. The built-in prompt is then used instead.
     pub problem: Option<Broken>,
     pub variables: Vec<String>,
 }
@@ -62,7 +62,7 @@ impl Prompt {
         })
     }
 
-    /// What is wrong with it, with its place.
+    /// The problem with its position, as `path:line:column: reason`.
     pub fn complaint(&self) -> Option<String> {
         self.problem.as_ref().map(|it| format!("{}:{}:{}: {}", self.path, it.line, it.column, it.reason))
     }
@@ -78,7 +78,7 @@ pub struct Rendered {
 struct BuiltIn {
     name: &'static str,
     text: &'static str,
-    /// A value for each variable, to check the prompt and to try it out. Each list has one item.
+    /// A sample value for each variable, to check the prompt and to try it out. Each list has one item.
     sample: fn() -> Value,
 }
 
@@ -120,7 +120,8 @@ fn of_step() -> Value {
     })
 }
 
-/// The variables of all prompts of a draft; `focus_…` is true for the focus of the pass.
+/// Sample values of the variables that all prompts of a draft have, and `more`. Of the variables `focus_…`, only the one for
+/// `focus` is true.
 fn of_draft(focus: &str, more: Value) -> Value {
     let is = |it: &str| Value::Bool(it == focus);
     let values = json!({
@@ -153,7 +154,7 @@ fn of_steps() -> Value {
     of_draft("correctness", texts)
 }
 
-/// Fills a prompt in; a value that is not given is empty, false or zero.
+/// Fills in a prompt. A variable for which `values` has no value is empty, false or zero.
 pub fn render(context: &Context, name: &str, values: &Value) -> Result<Rendered, Error> {
     let built_in = find(name)?;
     let values = with_all(&(built_in.sample)(), values);
@@ -176,12 +177,13 @@ pub fn render(context: &Context, name: &str, values: &Value) -> Result<Rendered,
     Ok(Rendered { text, notes })
 }
 
-/// All prompts: the project's own version, even if it cannot be used, or else the built-in one.
+/// All prompts. Each is the project's own version if there is one, even if it cannot be used. Otherwise it is the built-in
+/// version.
 pub fn list(context: &Context) -> Vec<Prompt> {
     ALL.iter().map(|it| own(context, it).unwrap_or_else(|| shown(it))).collect()
 }
 
-/// One prompt as it is written. `None`: no prompt has that name.
+/// One prompt, not filled in. `None`: no prompt has that name.
 pub fn show(context: &Context, name: &str) -> Option<Prompt> {
     let built_in = ALL.iter().find(|it| it.name == name)?;
     Some(own(context, built_in).unwrap_or_else(|| shown(built_in)))
@@ -197,8 +199,8 @@ pub fn names() -> impl Iterator<Item = &'static str> {
     ALL.iter().map(|it| it.name)
 }
 
-/// Fills in a prompt to show it, with its sample values. For the prompt `step`, `about` names an existing step, whose values
-/// are used instead. For the other prompts, it replaces the title.
+/// Fills in a prompt with sample values, to show it. For the prompt `step`, `about` names an existing step, and the values
+/// of that step are used instead. For the other prompts, `about` is the title.
 pub fn try_out(context: &Context, name: &str, about: Option<&str>) -> Result<Rendered, Error> {
     let built_in = find(name)?;
     let sample = (built_in.sample)();

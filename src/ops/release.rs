@@ -1,4 +1,4 @@
-//! `release`: makes claimed steps pending again, those of the caller or those whose claims have lapsed.
+//! `release`: makes steps pending again that the caller has claimed, or whose claims have lapsed.
 
 use std::collections::HashMap;
 
@@ -23,7 +23,7 @@ use crate::text::typed::shell_word;
 
 pub use crate::api::requests::ReleaseRequest;
 
-/// Makes each step pending again. Refusals are reported, and the other steps are released.
+/// Makes each step pending again. If a step is refused, that is reported, and the other steps are still released.
 pub fn release(context: &Context, request: &ReleaseRequest) -> Result<ChangeReport, Error> {
     let report = match request.expired && request.ids.is_empty() {
         true => release_all_expired(context, request),
@@ -53,7 +53,7 @@ fn release_elsewhere(context: &Context, request: &ReleaseRequest) -> Result<Hash
         return Ok(removed);
     }
     for id in &request.ids {
-        // A step that is not found is refused when it is to be released.
+        // A step that is not found is refused later, by `change_one_by_one`.
         let Ok(NamedStep { id, .. }) = resolve::step(context, id) else { continue };
         removed.extend(ending::release_foreign(context, &id)?.map(|it| (id, it)));
     }
@@ -73,7 +73,7 @@ fn release_one(
     })
 }
 
-/// Finds the lapsed claims without the lock; each is checked again under it.
+/// Finds the lapsed claims without the lock, and checks each one again under the lock.
 fn release_all_expired(context: &Context, request: &ReleaseRequest) -> Result<ChangeReport, Error> {
     let plans = LoadQuery::all().load(context)?.plans;
     let lapsed = |it: &&Step| plans.claims().lapse(it, context.now).is_some();
@@ -102,8 +102,8 @@ fn decide(
     who: &Caller,
     message: Option<&str>,
 ) -> Result<StepUpdate, Error> {
-    // If the claim is no longer in the file, its owner can still end the record, although there is nothing to write. The
-    // same is true of a claim of a working tree that was removed.
+    // If the claim is no longer in the file, there is nothing to write, but its owner can still end the claim's record. The
+    // same is true of a claim from a working tree that was removed.
     let taken_back = plans.claims().taken_back(step).or_else(|| plans.claims().left_behind(step));
     if let Some(held) = taken_back.filter(|_| step.status.is(StepStatus::Pending)) {
         let is_owner = match &who.claim {

@@ -76,7 +76,7 @@ fn remove_step(
         ops.push(FileOp::Rename { from: PathBuf::from(&step.path), to });
     }
     if is_doubled {
-        // Another file has the same number, so the Steps line and the dependencies stay.
+        // Another file has the same number, so the line in the Steps list and the dependencies on the number stay.
         writing.batch("remove", ops)?;
         return Ok(Changed::new(context, &step.id, (&step.title, &step.path), "removed", Value::Null));
     }
@@ -97,8 +97,8 @@ fn remove_step(
     Ok(Changed::new(context, &step.id, (&step.title, &step.path), "removed", Value::Null))
 }
 
-/// Ends the claim of a removed step. After a removal by force, the claim stays in force in working trees that still
-/// have the step, because its worker may still be active there.
+/// Ends the claim of a removed step. After a removal with `--force`, the claim is still valid in working trees that still
+/// have the step, because its worker may be active there.
 fn end_record(context: &Context, plan: &Plan, step: &Step, owner: Owner) {
     match owner {
         Owner::Forced => leases::removed(context, plan, step),
@@ -106,7 +106,7 @@ fn end_record(context: &Context, plan: &Plan, step: &Step, owner: Owner) {
     }
 }
 
-/// Records in the removed file that the step was removed by force while it was in progress.
+/// Records in the removed file that the step was removed with `--force` while it was in progress.
 fn forced(context: &Context, who: &Caller, step: &Step) -> Result<FileOp, Error> {
     let path = PathBuf::from(&step.path);
     let before = context.plans.read(&path)?.bytes;
@@ -141,12 +141,12 @@ fn remove_plan(
         foreign::refuse_live(context, plan.steps.iter().map(|it| &it.id), false)?;
         fencing::refuse_live_claims(context, id)?;
     }
-    // Loaded with the recorded claims, also those of other working trees.
+    // These plans include the recorded claims, also those of other working trees.
     let plans = LoadQuery::plan(id).load(context)?.plans;
     for step in &plan.steps {
         let who =
             Caller::of(context, &step.id, request.by.as_deref(), request.claim.as_deref(), request.force);
-        // The named claim belongs to one step; the claims of the other steps still hold.
+        // The request may name the claim of only one of the steps. The other steps are checked without it.
         let others = Caller { claim: None, ..who.clone() };
         fencing::check(&plans, step, &who).and_then(|it| match it {
             Owner::Late => fencing::check(&plans, step, &others),

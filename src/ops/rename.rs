@@ -25,7 +25,7 @@ use crate::text::yaml::Tree;
 pub struct RenameRequest {
     pub id: String,
     pub to: String,
-    /// Rename the plan although another machine works on it.
+    /// Rename the plan even if another clone has claimed one of its steps.
     pub force: bool,
     pub mode: Mode,
 }
@@ -35,8 +35,8 @@ pub fn is_plan(context: &Context, id: &str) -> Result<bool, Error> {
     Ok(matches!(resolve::target(context, id)?, resolve::Target::Plan(_)))
 }
 
-/// Renames the directory, and corrects ids, dependencies of other plans, the `program` of its children, and links to
-/// its files: all of it, or nothing.
+/// Renames the plan's directory. Also updates ids, dependencies in other plans, the `program` of the plan's children, and
+/// links to its files. Either all of these changes are made, or none.
 pub fn rename(context: &Context, request: &RenameRequest) -> Result<ChangeReport, Error> {
     let id = resolve::plan(context, &request.id)?;
     foreign::refresh(context, request.mode);
@@ -82,7 +82,7 @@ pub fn rename(context: &Context, request: &RenameRequest) -> Result<ChangeReport
     if request.mode == Mode::Write {
         leases::renamed(context, &own, &new);
     }
-    // No lock is held while the remote is asked.
+    // No lock is held while the registry is contacted.
     drop(writing);
     if request.mode == Mode::Write {
         let moves: Vec<_> = own.steps.iter().map(|it| (it.id.clone(), moved(&it.id))).collect();
@@ -91,14 +91,14 @@ pub fn rename(context: &Context, request: &RenameRequest) -> Result<ChangeReport
     Ok(report)
 }
 
-/// Replaces the plan's old name in its own files: in ids, in dependencies, and in its Steps list. A step whose text
-/// below the front matter names the plan in its dependencies gets a `depends`.
+/// Replaces the plan's old name in its own files: in ids, in `depends`, and in its Steps list. If the text below a step's
+/// front matter names dependencies with the old name, the step gets a `depends`.
 fn own_files(context: &Context, own: &Plan, new: &PlanId, ops: &mut Vec<FileOp>) -> Result<(), Error> {
     let moved = |it: &StepId| match it.plan == own.id {
         true => StepId { plan: new.clone(), number: it.number.clone() },
         false => it.clone(),
     };
-    // The list is read as that of the renamed plan: a number alone stays, and ids with the old name are replaced.
+    // The list is read as the list of the renamed plan. Ids with the old name are replaced, and bare numbers stay.
     let relinked = |file: Vec<u8>, it: &Step| steps_list::relinked(new, &file, &it.id, &[moved(&it.id)]);
     let list = steps_list_line::edited(context, own, |it| own.steps.iter().fold(it.to_vec(), relinked))?;
     ops.extend(list.op);
@@ -159,7 +159,7 @@ fn checked_name(context: &Context, own: &Plan, name: &str) -> Result<PlanId, Err
     }
 }
 
-/// Sets `program` in a child to the new id, together with the other changes of its file.
+/// Sets `program` in a child to the new id. If `ops` already changes the child's file, that operation is extended.
 fn name_program(context: &Context, child: &Plan, new: &PlanId, ops: &mut Vec<FileOp>) -> Result<(), Error> {
     let change = [set_text("program", new.as_str())];
     let edit = |bytes: &[u8]| transaction::edit(&child.path, bytes, &change, PLAN_KEYS);
@@ -178,7 +178,7 @@ fn name_program(context: &Context, child: &Plan, new: &PlanId, ops: &mut Vec<Fil
     Ok(())
 }
 
-/// The changes of a step's own file: of its id, and of dependencies that name a step of its plan with the plan's name.
+/// The changes of the front matter of a step: of its `id`, and of items in `depends` that contain the plan's old name.
 fn own_changes(step: &Step, file: &[u8], new: &PlanId) -> Vec<Change> {
     let Some(tree) = Tree::of_file(file) else { return Vec::new() };
     let id = StepId { plan: new.clone(), number: step.id.number.clone() };
@@ -217,7 +217,8 @@ mod tests {
     fn a_plan_without_its_file_is_not_reported_as_renamed() {
         const PLAN: &str = "/plans/p/plan.md";
         let machine = Machine::with(&[(PLAN, "# P\n"), ("/plans/p/step-1.md", "# One\n")]);
-        // The undo log knows the file now. So if it is missing when a command begins, it counts as being saved.
+        // After this change, the undo log contains the file. So if the file is missing when a command begins, it counts as
+        // being saved.
         let plans = machine.plans();
         let mut locked = plans.lock(&mut || {}).unwrap();
         locked.change::<()>(Path::new("p/plan.md"), &mut |_, _| Ok(b"# Plan\n".to_vec())).unwrap();
@@ -236,7 +237,7 @@ mod tests {
         }
     }
 
-    /// A step that cannot be parsed moves along, unless its text has the plan's name as a word.
+    /// A plan is renamed even if one of its steps cannot be parsed, unless that step's text has the plan's name as a word.
     #[test]
     fn a_broken_step_that_may_name_the_plan_prevents_the_renaming() {
         for (text, expected) in [("---\na: [\n---\n# Step\n", true), ("---\na: [p:1\n---\n# Step\n", false)] {
@@ -262,7 +263,7 @@ mod tests {
         }
     }
 
-    /// The plan's own texts may contain its name; a number alone stays as it is.
+    /// Dependencies in the plan's own files may contain its name. A bare number stays as it is.
     #[test]
     fn steps_of_the_plan_wait_for_the_same_steps() {
         let machine = Machine::with(&[

@@ -1,5 +1,5 @@
-//! `move STEP --after N`, `--before N` or `--to N`: gives a step another place in the plan, and so another number. What
-//! depends on the step is updated.
+//! `move STEP --after N`, `--before N` or `--to N`: moves a step to another position in its plan by changing its number.
+//! Dependencies on the step and links to its file are updated.
 
 use std::path::{Path, PathBuf};
 
@@ -27,7 +27,8 @@ use crate::text::header_edit::Change;
 
 pub use crate::api::requests::RenumberRequest;
 
-/// Renames a step's file, corrects its `id` and its line in the Steps list, and relinks dependants.
+/// Renames a step's file. Also updates the `id` in the file, the step's line in the Steps list, dependencies on the step,
+/// and links to the file.
 pub fn renumber(context: &Context, request: &RenumberRequest) -> Result<ChangeReport, Error> {
     let named = resolve::step(context, &request.id)?;
     let id = named.id.clone();
@@ -81,7 +82,7 @@ pub fn renumber(context: &Context, request: &RenumberRequest) -> Result<ChangeRe
         return Ok(report);
     }
     let forced = (owner == Owner::Forced).then(|| forced(context, &who, &id, &new));
-    // If two files have the number, the dependencies on it stay with the file that keeps it.
+    // If two files have the same number, dependencies on the number stay, and now mean the file that keeps the number.
     let file = step.has_file().then(|| moved_file(step, &new));
     let as_gone = || Gone::moved(id.clone(), new.clone()).with_file(file.clone());
     let gone: Vec<_> = (!is_doubled).then(as_gone).into_iter().collect();
@@ -109,13 +110,13 @@ fn forced(context: &Context, who: &Caller, old: &StepId, new: &StepId) -> Change
 
 enum Place {
     After(StepNumber),
-    /// Before this step, the first one in the plan apart from the moved step.
+    /// Before this step, which is the first step in the plan if the moved step is not counted.
     First(StepNumber),
     /// At this number, which no other step has.
     At(StepNumber),
 }
 
-/// Reads where a step is to go. `moved` is the step's own number, or `None` if another file has the same number.
+/// Reads the requested position. `moved` is the step's own number, or `None` if another file has the same number.
 fn place(plan: &Plan, request: &RenumberRequest, moved: Option<&StepNumber>) -> Result<Place, Error> {
     let itself = |where_to: &str| {
         Error::usage(format!("a step cannot be moved {where_to} itself"), "name another step")
@@ -175,7 +176,7 @@ fn move_files(
         None => bytes,
     };
     let line = steps_list_line::edited(context, plan, |bytes| match is_doubled {
-        // The present line belongs to the other file with the number.
+        // The existing line belongs to the other file with the same number.
         true => steps_list::with_step(&plan.id, bytes, &new.number, &step.title, step.depends_for_line()),
         false => steps_list::with_moved(&plan.id, bytes, &step.id.number, &new.number),
     })?;
@@ -189,8 +190,8 @@ fn move_files(
         let before = context.plans.read(&from)?.bytes;
         let changes: Vec<_> = id_change(&before, new).into_iter().chain(more).collect();
         let after = linked(transaction::edit(&step.path, &before, &changes, STEP_KEYS)?);
-        // Steps with higher numbers that the text names do not count as dependencies. So with another number, the same text
-        // may mean other dependencies.
+        // If the text of a step names a step with a higher number, that is not a dependency. So with another number, the
+        // same text may mean other dependencies.
         let wanted: Vec<_> = step.depends.iter().filter(|it| **it != step.id).cloned().collect();
         let wanted = Waits { steps: &wanted, ranges: &step.ranges, gone };
         let after = relink::kept_waiting(context, &line.plan, (new, &path), after, &wanted)?;
@@ -215,8 +216,8 @@ fn move_files(
     Ok((line.plan, hints))
 }
 
-/// Refuses a place at which the step would wait for itself: "all previous steps" of another step may mean it there. `file`
-/// is the text that it has there.
+/// Refuses a position in which the step would wait for itself. For example, if it waits for a step that depends on "all
+/// previous steps", it must not become one of these. `file` is the step's file after the move.
 fn refuse_cycle(
     context: &Context,
     (plans, plan): (&Plans, &Plan),
@@ -228,7 +229,8 @@ fn refuse_cycle(
     if now.depends.is_empty() && now.ranges.is_empty() || cycles::has(plans, &step.id) {
         return Ok(());
     }
-    // The plan's file has no line for the new number yet.
+    // On disk, the plan's file has no line for the new number yet. So dependencies from that line are written into `depends`
+    // of the text that is checked.
     let from_line = !relink::has_key(&file, "depends") && now.ranges.is_empty();
     let bytes = match from_line {
         true => {
@@ -242,7 +244,7 @@ fn refuse_cycle(
     cycles::refuse(after.step(new), "choose another place, or remove a dependency first")
 }
 
-/// The name of a step's file, and the name that it gets.
+/// The old and the new name of a step's file.
 fn moved_file(step: &Step, new: &StepId) -> MovedFile {
     let from = step.path.rsplit('/').next().unwrap_or_default().to_owned();
     MovedFile { plan: step.id.plan.clone(), from, to: file_name::step_file(&new.number) }

@@ -1,10 +1,10 @@
-//! `replace PLAN --file F`: a list says which steps a plan has from now on.
+//! `replace PLAN --file F`: replaces the steps of a plan with the steps of a list.
 //!
-//! A step that the list names keeps its file and its history; if the list gives it a status, that is a transition by
-//! the table in [`crate::plan::transitions`], with the checks of the corresponding verb. The list's order decides where
-//! the step is. Steps that the list does not name move to `_archive/<plan>/removed-<time>/`, except closed steps, which
-//! stay as the plan's history. The dependants of a removed step then wait for the new steps in its place and for its
-//! dependencies.
+//! A step that the list names keeps its file and its history. If the list gives it another status, that is a transition
+//! by the table in [`crate::plan::transitions`], with the checks of the corresponding verb. The order of the list becomes
+//! the order of the steps. Open steps that the list does not name are removed: their files move to
+//! `_archive/<plan>/removed-<time>/`. Closed steps that the list does not name stay, because they are the plan's history.
+//! Steps that waited for a removed step then wait for the new steps in its position and for its dependencies.
 
 mod files;
 
@@ -35,7 +35,7 @@ use crate::store::{branches, cycles, leases, load, plan_status, removed, resolve
 
 pub use crate::api::requests::ReplaceRequest;
 
-/// Replaces the steps of a plan with those of a list in one change: after a crash the change is complete, or absent.
+/// Replaces the steps of a plan with those of a list. After a crash, either the whole change has been made, or none of it.
 pub fn replace(context: &Context, request: &ReplaceRequest) -> Result<ChangeReport, Error> {
     let id = resolve::plan(context, &request.plan)?;
     foreign::refresh(context, request.mode);
@@ -63,7 +63,7 @@ struct Done {
     moves: Vec<(StepId, StepId)>,
 }
 
-/// A dry run. It comes first, so that no claim record in the shared registry is ended if the list is refused.
+/// A dry run before the change. If the list is refused, no claim record in the shared registry has been ended yet.
 fn tried(
     context: &Context,
     request: &ReplaceRequest,
@@ -160,7 +160,7 @@ struct Wanted<'a> {
     plan: &'a Plan,
     items: &'a [StepItem],
     places: &'a Places,
-    /// What each item waits for. `None`: the list does not state it.
+    /// The dependencies of each item. `None`: the list does not state them.
     depends: Vec<Option<Vec<StepId>>>,
     /// The steps that are removed or get another number, with their replacements.
     gone: Vec<Gone>,
@@ -227,7 +227,7 @@ impl<'a> Wanted<'a> {
         nth.and_then(|nth| self.places.steps.iter().position(|it| *it == Some(nth)))
     }
 
-    /// Steps that no item names and that are open.
+    /// Open steps that no item names.
     fn removed(&self) -> impl Iterator<Item = &'a Step> {
         let is_named = |nth: usize| self.places.steps.contains(&Some(nth));
         let steps = self.plan.steps.iter().enumerate();
@@ -245,7 +245,7 @@ impl<'a> Wanted<'a> {
                 Ok(named.or(stays).unwrap_or_else(|| self.id(*item)))
             }
             Dependency::Step(id) => {
-                // A step that the list names is referred to by its new id.
+                // If the list names the step, the dependency gets the step's new id.
                 let named = self.plan.find(id).filter(|_| id.plan == self.plan.id);
                 if let Some(item) = named.and_then(|it| self.item_of(it)) {
                     return Ok(self.id(item));
@@ -264,8 +264,8 @@ impl<'a> Wanted<'a> {
         self.items.iter().enumerate().map(all).collect()
     }
 
-    /// The replacements of each step that is moved or removed. A moved step is replaced by its new id, a removed step
-    /// by its dependencies and by the new steps in its place ([`Self::ends_around`]).
+    /// The replacements of each step that is moved or removed. A moved step is replaced by its new id. A removed step is
+    /// replaced by its dependencies and by the new steps in its position ([`Self::ends_around`]).
     fn with_heirs(&self) -> Vec<Gone> {
         let mut gone = Vec::new();
         for item in 0..self.items.len() {
@@ -280,7 +280,8 @@ impl<'a> Wanted<'a> {
         gone
     }
 
-    /// Adds the replacements of a removed step to `heirs`. If some may be missing, returns the problem that hides them.
+    /// Adds the replacements of a removed step to `heirs`. If some may be missing, because a problem in a file hides
+    /// dependencies, returns that problem.
     fn heirs_of(
         &self,
         step: &'a Step,
@@ -315,16 +316,16 @@ impl<'a> Wanted<'a> {
         unclear
     }
 
-    /// The steps whose `depends` cannot be updated. A step whose dependencies the list states is not among them.
+    /// The steps whose `depends` cannot be updated, except those whose dependencies are in the list.
     fn left(&self, troubles: &[Problem]) -> Orphans {
         let is_said = |it: &usize| self.depends[*it].is_some();
         let said = (0..self.items.len()).filter(is_said).filter_map(|it| Some(self.step(it)?.id.clone()));
         Orphans::of(self.context, (self.plans, troubles), &self.gone, &said.collect::<Vec<_>>())
     }
 
-    /// The new steps in the place of a removed step: those in the list between the nearest step before it and the
-    /// nearest step after it that keep their numbers. A new step that another of these new steps depends on is left
-    /// out.
+    /// The new steps in the position of a removed step. Of the steps that keep their numbers, one is the nearest before the
+    /// removed step, and one is the nearest after it. The new steps are those that the list has between these two. A new
+    /// step is left out if another of these new steps depends on it.
     fn ends_around(&self, step: &Step) -> impl Iterator<Item = StepId> {
         let number = &step.id.number;
         let stays = |item: usize| self.step(item).is_some_and(|it| it.id == self.id(item));
@@ -339,8 +340,8 @@ impl<'a> Wanted<'a> {
         ends.into_iter()
     }
 
-    /// Without `--force`, refuses to remove or renumber steps that another worker or another clone has claimed, and
-    /// steps in progress without a claim.
+    /// Without `--force`, refuses to remove or renumber a step that another worker or another clone has claimed, or that
+    /// is in progress without a claim.
     fn check_free(&self, request: &ReplaceRequest) -> Result<(), Error> {
         foreign::refuse_live(self.context, self.gone.iter().map(|it| &it.id), request.force)?;
         for gone in &self.gone {
@@ -377,8 +378,8 @@ impl<'a> Wanted<'a> {
         done
     }
 
-    /// Moves the claim records of moved steps. The claim of a removed step stays in force only in other working trees
-    /// that still have the step.
+    /// Moves the claim records of moved steps. The claim of a removed step remains valid only in other working trees that
+    /// still have the step.
     fn keep_records(&self, after: &Plans, is_forced: bool) {
         let mut moves = Vec::new();
         for step in self.gone.iter().filter_map(|it| self.plan.find(&it.id)) {
@@ -399,7 +400,7 @@ impl<'a> Wanted<'a> {
         }
     }
 
-    /// Refuses a list that makes a step wait for itself, unless it did so before.
+    /// Refuses a list that makes a step wait for itself, unless the step already waited for itself before.
     fn refuse_cycle(&self, made: &files::Made) -> Result<(), Error> {
         let item_at = |id: &StepId| (0..self.items.len()).find(|it| self.id(*it) == *id);
         let had = |id: &StepId| match item_at(id) {
@@ -453,7 +454,7 @@ impl<'a> Wanted<'a> {
         self.plan.steps.iter().filter(|it| it.is_closed() && self.item_of(it).is_none())
     }
 
-    /// All plans, with `own` in the place of the old version. In the other live plans, dependencies on removed and
+    /// All plans, with `own` instead of the old version of the plan. In the other live plans, dependencies on removed and
     /// moved steps are replaced.
     fn with_plan(&self, own: &Plan) -> Vec<Plan> {
         let mut all = self.plans.clone().into_vec();

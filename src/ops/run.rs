@@ -1,11 +1,12 @@
-//! `run`: one fresh process for each step of a plan, until all are closed or the run halts.
+//! `run`: works on the steps of a plan until all are closed or the run halts. Each attempt at a step gets a new process.
 //!
 //! This module defines the request and the events of a run. `drive` is its loop, `attempt` makes one attempt at a step,
 //! `outcome` decides on the result, and `settle` writes it. `trees` manages the working trees of `--worktrees`. Processes
 //! are started through [`Workers`].
 //!
-//! The step's file decides, never the output of a process. The state of a run is only in the steps' files and in the
-//! records of its claims, so that the next run continues one that was killed.
+//! The result of an attempt depends on the step's file and on how the process ended, never on the output of the process.
+//! The state of a run is stored in the steps' files and in the records of its claims, and with `--worktrees` also in git.
+//! So the next run can continue a run that was killed.
 
 mod attempt;
 mod drive;
@@ -56,7 +57,7 @@ pub struct RunRequest {
     pub max_time: Option<Duration>,
     /// The limit of the cost, in US dollars.
     pub budget: Option<f64>,
-    /// The hashes of `verify` commands, or of the agent's, that are trusted in this run only.
+    /// The hashes of the commands that are trusted in this run only: `verify` commands and the agent's command.
     pub trust_hashes: Vec<String>,
     /// Further environment variables of the processes.
     pub environment: Vec<(OsString, OsString)>,
@@ -83,7 +84,7 @@ impl RunRequest {
     }
 }
 
-/// The context of a run and its events, shared by its threads.
+/// Provides the context of a run, and receives its events. All threads of the run share it.
 pub trait Surface: Sync {
     fn context(&self) -> Result<Context, Error>;
     /// The time since the run began.
@@ -97,10 +98,12 @@ pub trait Surface: Sync {
 pub trait Workers: Sync {
     /// Runs a process to the end. Afterwards no process of its group is left.
     fn work(&self, job: &Job<'_>, on_event: &dyn Fn(WorkerEvent<'_>)) -> Ended;
-    /// Ends the processes that a dead run has left at work on a claim. If `leader`, the worker's first process, still runs,
-    /// its process group is ended. If its state is unknown, nothing is ended. Otherwise the groups of all processes with the
-    /// claim in their environment are ended, both of workers and of `verify` commands. If `leader` is given, only its own
-    /// group counts as one of workers. `log` is the log of the claim's work.
+    /// Ends the processes that a dead run has left at work on a claim. `leader` is the worker's first process, if it is
+    /// known, and `log` is the log of the claim's work.
+    ///
+    /// If `leader` still runs, its process group is ended. If its state is unknown, nothing is ended. Otherwise, processes
+    /// are found by the claim in their environment, and their groups are ended. Among the groups of workers, only that of
+    /// `leader` is ended if `leader` is known. Groups of `verify` commands are always ended.
     fn end_left(&self, claim: &str, leader: Option<&Process>, log: Option<&File>);
     fn is_stopped(&self) -> bool;
     /// A fingerprint of the working tree around `root`, except what is in `without`. `None`: it cannot be computed.
@@ -110,13 +113,13 @@ pub trait Workers: Sync {
 #[derive(Debug)]
 pub struct Job<'a> {
     pub command: &'a AgentCommand,
-    /// The file with its prompt, and how it gets the prompt. `None`: it gets no prompt.
+    /// The file with the prompt, and how the process gets the prompt. `None`: there is no prompt.
     pub prompt: Option<(&'a Path, PromptBy)>,
     pub directory: &'a Path,
-    /// The directory belongs to another git working tree than the one in which planwatch was started.
+    /// The directory is in a git working tree that was made for the step.
     pub is_in_own_tree: bool,
     pub environment: &'a [(OsString, OsString)],
-    /// The file to which its output is appended.
+    /// The file to which the output of the process is appended.
     pub log: &'a File,
     pub timeout: Duration,
     pub idle: Option<Duration>,
@@ -135,7 +138,7 @@ pub struct Ended {
     pub how: ExitKind,
     /// The exit code, as a shell reports it.
     pub exit_code: Option<i32>,
-    /// The end of its output, at most some hundred thousand bytes.
+    /// The end of the output, at most a few hundred thousand bytes.
     pub output: Vec<u8>,
 }
 
@@ -163,7 +166,7 @@ pub enum Event<'a> {
         closed: usize,
         total: usize,
     },
-    /// The run waits, for example because other runs hold the steps that could be next.
+    /// The run waits, for example because other runs have claimed the steps that could be next.
     Waiting {
         why: &'a str,
     },
@@ -179,7 +182,7 @@ pub struct EndedStep {
     pub title: String,
     pub outcome: String,
     pub status: String,
-    /// `None`: no process was started, or it has no exit code.
+    /// `None`: no process was started, or the process has no exit code.
     pub exit_code: Option<i32>,
     pub seconds: i64,
     pub cost: Option<f64>,
@@ -238,7 +241,7 @@ pub struct RunReport {
     pub end: End,
     /// A sentence without a full stop.
     pub why: String,
-    /// The step at which it ended, if any.
+    /// The step at which the run ended, if any.
     pub step: Option<String>,
     pub attempts: usize,
     /// The number of steps that were completed or skipped during the run.
@@ -249,17 +252,17 @@ pub struct RunReport {
     pub trees: Option<TreesReport>,
 }
 
-/// What became of the branches of a run with working trees.
+/// The branches after a run with working trees.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct TreesReport {
     /// The user's branch.
     pub branch: String,
-    /// Whether the user's branch has all merged work.
+    /// Whether the user's branch contains all work that the run merged.
     #[serde(rename = "merged")]
     pub is_merged: bool,
-    /// The branch with the work that the user's branch does not have.
+    /// The run's branch with merged work, if the user's branch does not contain that work.
     pub unmerged: Option<String>,
-    /// Branches of steps that stay.
+    /// The step branches that still exist.
     pub kept: Vec<KeptBranch>,
 }
 
@@ -284,7 +287,7 @@ impl RunReport {
     }
 }
 
-/// The environment of a step's process, in addition to that of its run.
+/// The environment variables to set for a step's process: those of the request, and those about the step and its claim.
 fn environment(
     context: &Context,
     request: &RunRequest,

@@ -1,4 +1,4 @@
-//! `script`: named commands. They are stored, listed and resolved here; nothing is started.
+//! `script`: stores, lists and resolves named commands. It starts none of them.
 
 use std::path::{Path, PathBuf};
 
@@ -19,7 +19,7 @@ use crate::text::typed::shell_word;
 
 pub use crate::api::requests::NewScriptRequest as AddRequest;
 
-/// Makes a script; its id is the slug of its name.
+/// Adds a script. Its id is the slug of its name.
 pub fn add(context: &Context, request: &AddRequest) -> Result<ChangeReport, Error> {
     if request.name.trim().is_empty() || request.command.trim().is_empty() {
         let what = if request.name.trim().is_empty() { "name" } else { "command" };
@@ -73,7 +73,7 @@ fn taken(id: &str) -> Error {
     Error::conflict("script-exists", format!("there is a script `{id}` already"), hint)
 }
 
-/// Removes a script; its file moves below the archive.
+/// Removes a script by moving its file to the archive.
 pub fn remove(context: &Context, name: &str, mode: Mode) -> Result<ChangeReport, Error> {
     let mut writing = Transaction::begin(context, "script remove", mode)?;
     let script = one(context, name)?;
@@ -100,7 +100,7 @@ fn one(context: &Context, name: &str) -> Result<Script, Error> {
     })
 }
 
-/// The file of a script, which may no longer exist.
+/// The path of a script's file. The file need not exist.
 pub fn file_of(context: &Context, name: &str) -> PathBuf {
     let id = one(context, name).map_or_else(|_| entry::id_of(name).to_owned(), |it| it.id);
     context.plans.root().join(script::DIRECTORY).join(format!("{id}.md"))
@@ -110,7 +110,7 @@ pub fn file_of(context: &Context, name: &str) -> PathBuf {
 #[derive(Debug, Clone)]
 pub struct Resolved {
     pub script: Script,
-    /// Absolute. `None`: it does not exist, is not a directory, or leads out of the repository.
+    /// The absolute path of `directory`. `None`: it does not exist, is not a directory, or is outside of the repository.
     pub directory_path: Option<PathBuf>,
     /// The file that the command begins with, if that is the path of an existing file in the repository.
     pub command_path: Option<PathBuf>,
@@ -132,7 +132,7 @@ impl Resolved {
         })
     }
 
-    /// The script's file, with the plans directory's name.
+    /// The path of the script's file, beginning with the name of the plans directory.
     pub fn path(&self) -> String {
         shown_path(&self.root, &self.script.path)
     }
@@ -174,7 +174,7 @@ fn resolved(context: &Context, script: Script) -> Resolved {
     Resolved { script, directory_path, command_path, subject, is_trusted, root: context.root_name() }
 }
 
-/// The file in the repository that a command begins with.
+/// The file that a command begins with, if it is in the repository.
 fn program(context: &Context, command: &str, directory: &Path) -> Option<PathBuf> {
     let path = directory.join(script::program_path(command)?);
     let (parent, name) = (path.parent()?, path.file_name()?);
@@ -186,7 +186,7 @@ fn program(context: &Context, command: &str, directory: &Path) -> Option<PathBuf
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Runnable {
     pub id: String,
-    /// One line for a shell, as the file has it; nothing is ever inserted into it.
+    /// One line for a shell, exactly as it is in the script's file. No values are inserted.
     pub command: String,
     /// Absolute.
     pub directory: PathBuf,

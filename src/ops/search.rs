@@ -23,7 +23,8 @@ pub use crate::api::requests::SearchRequest;
 #[derive(Debug, Clone, PartialEq)]
 pub struct Hit {
     pub kind: Kind,
-    /// `feature-auth`, `feature-auth:2.5`, or a file's name without `.md`.
+    /// The id of a plan or a step, such as `feature-auth` or `feature-auth:2.5`. For a decision or an insight, the name of
+    /// its file without `.md`.
     pub id: String,
     /// The plan itself, the plan of a step, or the plan that a decision or an insight is about.
     pub plan: Option<String>,
@@ -35,7 +36,7 @@ pub struct Hit {
     /// The best part of the text, on one line, with every match between [`MATCH_START`] and
     /// [`MATCH_END`].
     pub snippet: String,
-    /// The smaller, the better.
+    /// The quality of the match. Smaller values are better.
     pub rank: f64,
 }
 
@@ -113,7 +114,7 @@ fn without_marks(snippet: &str, title: &str) -> String {
     while let Some(word) = words.next() {
         match (word, words.peek().copied()) {
             (word, _) if is_heading(word) => {}
-            // An empty box `[ ]` has become two words.
+            // `split` has divided an empty box `[ ]` into two words.
             ("[", Some("]")) => drop(words.next()),
             ("[x]" | "[X]", _) | ("-" | "*" | "+", Some("[" | "[x]" | "[X]")) => {}
             (word, _) => kept.push(word),

@@ -1,4 +1,4 @@
-//! `set`: one key of a plan or step, as a person would edit it.
+//! `set`: changes one key of a plan or a step, as a person would do in an editor.
 
 use crate::api::context::Context;
 use crate::api::error::Error;
@@ -46,7 +46,7 @@ pub enum SetOp {
 }
 
 impl SetOp {
-    /// Sets a list or another value that is not a text.
+    /// The operation that sets a list or another value that is not a text.
     pub(crate) fn of_json(value: &Value) -> Self {
         match NewValue::of_json(value) {
             NewValue::List(items) => Self::List(items),
@@ -66,7 +66,7 @@ pub struct SetRequest {
     pub mode: Mode,
 }
 
-/// Keys that have a verb of their own, or belong to the engine.
+/// Keys that cannot be set, each with the hint of the error. Most of them are written by other verbs.
 const REFUSED: [(&str, &str); 8] = [
     ("id", "the file's name is the id; `planwatch move` changes it"),
     ("claim", "it is written by `claim` and removed when the work ends"),
@@ -78,11 +78,11 @@ const REFUSED: [(&str, &str); 8] = [
     ("<<", "write merge keys in an editor"),
 ];
 
-/// Keys whose value is a list, so that a text in its place would be a mistake.
+/// Keys whose value is a list. They cannot be set to a text.
 const LISTS: [&str; 8] =
     ["tags", "files", "goals", "success_criteria", "confirm_phases", "depends", "verify", "touches"];
 
-/// Keys with a closed set of words, which are written in their canonical form.
+/// Keys whose value is one of a fixed set of words. The word is written in lower case.
 const CLOSED: [&str; 5] = ["priority", "category", "kind", "order", "confirm"];
 
 /// Keys that any caller may change. A change of any other key is refused if another worker has claimed the step.
@@ -271,7 +271,7 @@ fn set_in_step(
         _ => update.keys = changes(request, bytes, &step.id.plan)?,
     }
     let after = transaction::edit(&step.path, bytes, &update.keys, STEP_KEYS)?;
-    // Other files decide whether a dependency is missing or closes a cycle, so the plans are loaded with the new text.
+    // Whether a dependency is missing or closes a cycle depends on other files, so the plans are loaded with the new text.
     let own = Overlay { path: &step.path, bytes: &after };
     let plans =
         LoadQuery::step_with(&step.id, own).settled(DecisionFiles::Others(&step.path)).load(context)?.plans;
@@ -280,8 +280,8 @@ fn set_in_step(
     Ok(update)
 }
 
-/// The word that is written for a status: the project's own word as it was typed, or else the canonical word. Only the
-/// project's own word needs a change of its own.
+/// The word that is written for a status: the project's own word as it was typed, or else the canonical word. For the
+/// project's own word, also returns the change that writes it.
 fn written_status(context: &Context, typed: &str, status: impl Status) -> (String, Option<Change>) {
     let typed = typed.trim();
     if !context.config.words.is_own(typed) {
@@ -291,7 +291,7 @@ fn written_status(context: &Context, typed: &str, status: impl Status) -> (Strin
     (typed.to_owned(), Some(Change::Set { key: "status".to_owned(), value }))
 }
 
-/// Sets any status, as a person's edit may. The end of a claim is still recorded.
+/// Sets any status, as a person can do in an editor. If this ends a claim, an attempt is recorded.
 fn status_update(
     context: &Context,
     (plans, step): (&Plans, &Step),
@@ -375,7 +375,7 @@ fn changes(request: &SetRequest, bytes: &[u8], plan: &PlanId) -> Result<Vec<Chan
     Ok(vec![change])
 }
 
-/// Finds an item by its YAML value; the text has to be one YAML value.
+/// Finds the position of an item by its YAML value. Fails if `text` is not one YAML value.
 fn place_of(bytes: &[u8], key: &str, text: &str) -> Result<Option<usize>, Error> {
     let wanted = yaml::parse_node(text)
         .map_err(|it| Error::usage(format!("`{text}` is not a YAML value: {it}"), "put texts in quotes"))?;
@@ -407,7 +407,7 @@ fn items(bytes: &[u8], key: &str) -> Vec<String> {
     list.items().map(|it| it.text().unwrap_or_default().to_owned()).collect()
 }
 
-/// Finds an item by its text; a dependency also by another spelling.
+/// Finds the position of an item by its text. A dependency is also found by another spelling of the step.
 fn index_of(bytes: &[u8], key: &str, text: &str, plan: &PlanId) -> Result<usize, Error> {
     let items = items(bytes, key);
     let step = |it: &str| {

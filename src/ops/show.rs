@@ -46,13 +46,13 @@ pub struct ShownPlan {
     pub plan: PlanShape,
     pub body: String,
     pub steps: Vec<StepShape>,
-    /// The steps of other plans that its steps wait for.
+    /// The steps of other plans that the steps of this plan wait for.
     pub awaited: Vec<OpenStep>,
     /// The plans of a program, including closed ones.
     pub children: Vec<PlanShape>,
     /// The decisions on the plan and on its steps, newest first, without superseded ones.
     pub decisions: Vec<Decision>,
-    /// The steps' texts, in their order; only if the request is `full`.
+    /// The texts of `steps`, in the same order. `None`: the request is not `full`.
     pub bodies: Option<Vec<String>>,
     pub problems: Vec<Value>,
 }
@@ -61,16 +61,16 @@ pub struct ShownPlan {
 pub struct ShownStep {
     pub step: StepShape,
     pub body: String,
-    /// What keeps it from being claimed, as sentences.
+    /// The reasons why the step cannot be claimed, as sentences.
     pub waits_for: Vec<String>,
-    /// For each of these sentences, the step that it is about, if there is one.
+    /// For each sentence of `waits_for`, the step that the sentence names. `None`: it names no step, or no existing one.
     pub waits_on: Vec<Option<OpenStep>>,
     pub dependants: Vec<String>,
     /// Whether the step or its phase needs a person's confirmation.
     pub is_gated: bool,
     /// The decisions on the step, newest first, without superseded ones.
     pub decisions: Vec<Decision>,
-    /// The confirmation of the step or of its phase; the latter names the phase.
+    /// The confirmation of the step or of its phase. A confirmation of the phase contains the phase's name.
     pub confirmation: Option<Confirmation>,
     /// The claim that is in force, even if the step's file does not show it.
     pub held: Option<InForce>,
@@ -134,7 +134,7 @@ impl ShowReport {
 impl ShownPlan {
     fn to_json(&self) -> Value {
         let mut object = value(&self.plan);
-        // The envelope's own `kind` says that this is a plan and not a step.
+        // The envelope has a key `kind`, which distinguishes plans from steps. So the plan's kind gets another key.
         object["plan_kind"] = value(&self.plan.kind);
         object["body"] = json!(self.body);
         let mut steps = value(&self.steps);
@@ -153,7 +153,7 @@ impl ShownPlan {
     }
 }
 
-/// The decisions in short; `show` with the id of one has the rest.
+/// The main fields of the decisions. `show` with the id of a decision returns all fields.
 fn decisions(of: &[Decision]) -> Value {
     let shape = |it: &Decision| {
         json!({
@@ -213,7 +213,7 @@ pub fn show(context: &Context, request: &ShowRequest) -> Result<ShowReport, Erro
     }
 }
 
-/// A decision or an insight, by the id or the path that `search` prints.
+/// Finds a decision or an insight by its id, or by the path that `search` prints.
 fn record(context: &Context, request: &ShowRequest) -> Option<ShowReport> {
     if request.graph.is_some() {
         return None;
@@ -255,7 +255,7 @@ fn shown_plan(views: &Views<'_>, plan: &Plan, texts: &Plan, full: bool) -> Shown
 }
 
 fn dependants(views: &Views<'_>, plan: &Plan, id: &StepId) -> Vec<String> {
-    // The dependencies of live plans refer to the live plan of that name.
+    // If an archived and a live plan have the same id, dependencies refer to the live one. So the archived one has none.
     let is_meant = views.plans.get(&plan.id).is_some_and(|it| it.path == plan.path);
     let steps = views.plans.live().filter(|_| is_meant).flat_map(|it| &it.steps);
     steps.filter(|it| it.depends_on(id)).map(|it| it.id.to_string()).collect()

@@ -1,7 +1,7 @@
-//! The instructions that agents get for `/ps-plan`, `/ps-plans` or `/ps-execute`: one text for skills, commands of agents
-//! and prompts of the MCP server.
+//! The instructions that agents get for `/ps-plan`, `/ps-plans` or `/ps-execute`.
 //!
-//! The texts are the files in `templates/agents/`.
+//! The texts are the files in `templates/agents/`. Skills, commands of agents and prompts of the MCP server are made from
+//! the same texts.
 
 mod files;
 
@@ -13,17 +13,18 @@ use crate::text::typed::quoted;
 
 pub use files::{For, planner_file};
 
-/// A skill: a text with a name that a user can call, about one plan or about all.
+/// A text that a user can call by its name. It is about one plan or about all plans.
 #[derive(Debug, Clone, Copy)]
 pub struct Skill {
     pub name: &'static str,
-    /// For people, as in a menu.
+    /// The name that people see, for example in a menu.
     pub title: &'static str,
     /// The argument after the name. `None`: the skill is about all plans.
     pub argument: Option<Argument>,
-    /// The commands that it may run without asking, in addition to those that only read: `planwatch <verb>` for each.
+    /// The agent may run `planwatch <verb>` for each of these verbs without asking the user. It may also run the verbs that
+    /// only read.
     pub verbs: &'static [&'static str],
-    /// Whether it edits files of plans with tools of the agent's own.
+    /// Whether the agent edits files of plans with its own tools.
     pub edits: bool,
     text: &'static str,
 }
@@ -62,11 +63,11 @@ pub const ALL: [Skill; 3] = [
     },
 ];
 
-/// The planner's text, as it is written.
+/// The planner's text, with its placeholders.
 const PLANNER: &str = include_str!("../../templates/agents/planner.md");
 
 impl Skill {
-    /// What it is for, on one line.
+    /// The purpose of the skill, on one line.
     pub fn description(&self) -> String {
         placeholders::comment(self.text).unwrap_or_default()
     }

@@ -1,5 +1,4 @@
-//! Splits a task of a step into a step of its own, directly after it. The task stays where it is, as a link to the new
-//! step.
+//! Makes a new step from a task of a step, directly after that step. The task's text becomes a link to the new step.
 
 use std::path::PathBuf;
 
@@ -28,7 +27,7 @@ pub struct SplitRequest {
 }
 
 /// Makes the new step and the link to it; after an error, neither is made. The new step gets the dependencies and the phase
-/// of the step.
+/// of the step with the task.
 pub fn split(context: &Context, request: &SplitRequest) -> Result<ChangeReport, Error> {
     let named = resolve::step(context, &request.id)?;
     let plan_id = named.id.plan.clone();
@@ -91,7 +90,7 @@ fn made(
     Ok((read::read_step_of(plan, id, &path.to_string_lossy(), content, &context.config.words), bytes))
 }
 
-/// The text of the task in a line, and the file with a link in its place.
+/// Returns the text of the task in a line, and the file in which a link replaces this text.
 fn linked(file: &[u8], line: usize, to: &StepId) -> Result<(String, Vec<u8>), Error> {
     let none = || {
         let hint = "place the cursor on a task, as in `- [ ] text`";
@@ -106,7 +105,7 @@ fn linked(file: &[u8], line: usize, to: &StepId) -> Result<(String, Vec<u8>), Er
     let outline = markdown::outline(body);
     let is_here = |at: usize| here.contains(&(at + start));
     let task = outline.tasks.iter().find(|it| is_here(it.at)).ok_or_else(none)?;
-    // The text of the task: after its box, up to the end of the line.
+    // The text of the task begins after its box and ends with the line.
     let text = start + task.at + 3..here.end;
     let said = String::from_utf8_lossy(&file[text.clone()]).into_owned();
     let trimmed = said.trim();

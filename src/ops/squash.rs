@@ -31,7 +31,7 @@ use crate::text::{front_matter, markdown};
 
 pub use crate::api::requests::SquashRequest;
 
-/// Merges steps in one change: a crash leaves it complete or absent.
+/// Merges steps in one change. After a crash, either the whole change is made or none of it.
 pub fn squash(context: &Context, request: &SquashRequest) -> Result<ChangeReport, Error> {
     if request.title.trim().is_empty() {
         return Err(Error::usage("the title is empty", "give the new step a title"));
@@ -51,7 +51,7 @@ pub fn squash(context: &Context, request: &SquashRequest) -> Result<ChangeReport
     let kept = steps[0].id.clone();
     let gone: Vec<_> = steps[1..].iter().map(|it| Gone::moved(it.id.clone(), kept.clone())).collect();
     let mut left = Orphans::of(context, (&plans, &troubles), &gone, std::slice::from_ref(&kept));
-    // If one of the steps does not name its dependencies clearly, the new step could lack one of them.
+    // If one of the steps does not name its dependencies clearly, the new step could lack a dependency.
     steps.iter().filter_map(|it| it.unclear_dependencies()).for_each(|it| left.add(&kept, it));
     left.allow(context, request.force)?;
     let files = steps.iter().map(|it| file_of(context, it)).collect::<Result<Vec<_>, _>>()?;
@@ -76,7 +76,7 @@ pub fn squash(context: &Context, request: &SquashRequest) -> Result<ChangeReport
     Ok(report)
 }
 
-/// The text of a step, and its mode if it has a file. Fails if the file changed since the plan was loaded.
+/// The text of a step, and the mode of its file if it has one. Fails if the file changed since the plan was loaded.
 fn file_of(context: &Context, step: &Step) -> Result<(Vec<u8>, Option<u32>), Error> {
     let Some(etag) = &step.etag else { return Ok((step_file::missing_file(step, context), None)) };
     let Snapshot { bytes, stat, .. } = context.plans.read(Path::new(&step.path))?;
@@ -100,7 +100,7 @@ fn refuse_disclosure(context: &Context, steps: &[&Step], modes: &[Option<u32>]) 
     Err(Error::conflict("permissions-differ", message, hint))
 }
 
-/// The steps in the plan's order.
+/// The steps that `texts` name, in the plan's order.
 fn chosen<'a>(context: &Context, plan: &'a Plan, texts: &[String]) -> Result<Vec<&'a Step>, Error> {
     let mut steps: Vec<&Step> = Vec::new();
     for text in texts {
@@ -128,7 +128,8 @@ fn chosen<'a>(context: &Context, plan: &'a Plan, texts: &[String]) -> Result<Vec
     Ok(steps)
 }
 
-/// Refuses steps in progress. With `--force`, an attempt in the merged step records it.
+/// Refuses steps in progress, unless the caller owns their claim or uses `--force`. If `--force` overrode a claim, returns
+/// the attempt with which the merged step records this.
 fn check_free(
     context: &Context,
     plans: &Plans,
@@ -177,7 +178,7 @@ fn refuse_cycle(plans: &Plans, steps: &[&Step], depends: &[StepId]) -> Result<()
         }
     }
     let hint = "squash the steps between them as well, or remove a dependency first";
-    // A cycle in which a squashed step was before stays refused: the new step would be in it.
+    // A cycle that existed before is accepted, unless the new step would be in it.
     cycles::refuse_new(all, |it| it != kept && cycles::has(plans, it), hint)
 }
 
@@ -188,7 +189,7 @@ struct Edits {
     ops: Vec<FileOp>,
     /// What a person has to do.
     hints: Vec<String>,
-    /// The other steps' files, their new paths, and the bytes from which the new text was made.
+    /// For each file of the other steps: its path, its new path, and its bytes, from which the new text was made.
     archived: Vec<(String, PathBuf, Vec<u8>)>,
 }
 
@@ -217,7 +218,7 @@ impl Merged<'_> {
         let mut ops = Vec::new();
         let before = self.texts[0].clone();
         let after = self.text(&line.plan, &before, forced)?;
-        // All texts together may be too large to be read again.
+        // The merged text may be too large for planwatch to read.
         let content = read::Content::new(after.clone(), self.context.now);
         let made = read::read_step_alone(&kept.id, &kept.path, content, &self.context.config.words);
         transaction::check_writable(self.context, &made.problems)?;
@@ -269,7 +270,8 @@ impl Merged<'_> {
         for (step, bytes) in self.steps.iter().zip(self.texts).filter(|it| it.0.has_file()) {
             let text = String::from_utf8_lossy(front_matter::split(bytes).body()).into_owned();
             let text = text.trim_matches(['\r', '\n']);
-            // A title that is only in the front matter would be lost, because only the first step keeps its own.
+            // A title that is only in the front matter would be lost: the new title replaces it, or its front matter is
+            // not copied.
             if markdown::outline(text).title().is_none() {
                 body.extend(["\n# ", &step.title, "\n"]);
             }
@@ -280,7 +282,8 @@ impl Merged<'_> {
         body
     }
 
-    /// The edits of the first step's front matter: what the other steps add, and what is no longer true.
+    /// The edits of the first step's front matter. They add values of the other steps, and change or remove values that
+    /// are no longer true.
     fn changes(&self, before: &[u8]) -> Vec<Change> {
         let (kept, others) = (self.steps[0], &self.steps[1..]);
         let own = &kept.id.plan;
@@ -301,8 +304,8 @@ impl Merged<'_> {
             changes.push(change::set_word("confirm", "required"));
         }
         changes.extend((!is_confirmed && kept.confirmed.is_some()).then(|| change::remove("confirmed")));
-        // If one step does not state its `touches`, the new step does not either: then they count as overlapping with
-        // everything.
+        // A missing `touches` counts as overlapping with every `touches` that is not empty. So if one of the steps has none,
+        // the new step gets none.
         let loses_touches = kept.touches.is_some() && others.iter().any(|it| it.touches.is_none());
         changes.extend(loses_touches.then(|| change::remove("touches")));
         changes
@@ -321,8 +324,8 @@ impl Merged<'_> {
     }
 }
 
-/// If one of the steps is open, the new step is open: blocked if one is blocked, or else failed, in progress or pending, in
-/// this order. Otherwise it is completed if one of them is completed, and else skipped.
+/// The status of the new step. If one of the steps is open, the result is the first of blocked, failed, in progress and
+/// pending that one of the steps has. If all are closed, the result is completed if one is completed, or else skipped.
 fn status_of_all(steps: &[&Step]) -> StepStatus {
     use StepStatus::{Blocked, Completed, Failed, InProgress, Pending, Skipped};
     let any = |status| steps.iter().any(|it| it.status.is(status));

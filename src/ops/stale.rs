@@ -1,4 +1,4 @@
-//! `stale`: the steps that are ready or in progress, and for which nothing was recorded for a while.
+//! `stale`: lists the steps that are ready or in progress and for which nothing has been recorded for a while.
 
 use serde_json::{Value, json};
 
@@ -16,7 +16,7 @@ pub use crate::api::requests::StaleRequest;
 
 const DAY: i64 = 86_400;
 
-/// A step, and since when nothing was recorded for it.
+/// A step, and since when nothing has been recorded for it.
 #[derive(Debug, Clone)]
 pub struct StaleStep {
     pub step: StepShape,
@@ -39,7 +39,7 @@ impl StaleReport {
     }
 }
 
-/// Reads `7` as days, `36h` as hours and `2w` as weeks.
+/// Reads a length of time, and returns it in seconds. `7` means days, `36h` hours and `2w` weeks.
 pub fn read_length(text: &str) -> Result<i64, Error> {
     let days = text.trim().parse::<u32>().ok().map(|it| i64::from(it) * DAY);
     let weeks = || Some(text.trim().strip_suffix('w')?.parse::<u32>().ok().map(i64::from)? * 7 * DAY);

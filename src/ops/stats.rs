@@ -1,4 +1,5 @@
-//! `stats`: how the work went, counted from the files: what was closed when, how often steps were tried, what waits.
+//! `stats`: statistics from the plans' files, for example when steps were closed, how often they were tried, and which
+//! ready steps wait longest.
 
 use std::collections::BTreeMap;
 
@@ -68,7 +69,7 @@ pub struct Worker {
 /// The time from when a step was ready to when it was closed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Durations {
-    /// The closed steps of which both times are recorded.
+    /// The number of closed steps for which both times are recorded.
     pub steps: usize,
     pub median_seconds: Option<i64>,
     pub p90_seconds: Option<i64>,
@@ -93,13 +94,13 @@ pub struct StatsReport {
     pub undated: usize,
     pub weeks: Vec<Week>,
     pub ready_to_closed: Durations,
-    /// For each number of tries, how many steps had it. Only steps with an attempt that counts as a try or a completion are
-    /// counted.
+    /// For each number of tries, how many steps had that many. The attempt that completed a step counts as a try. Steps
+    /// without a try are left out.
     pub tries: Vec<Tries>,
     /// The most frequent first.
     pub outcomes: Vec<OutcomeCount>,
     pub total: Effort,
-    /// By worker, if that was asked for; the one with the most attempts first.
+    /// The worker with the most attempts comes first. `None`: the request does not ask for workers.
     pub workers: Option<Vec<Worker>>,
     /// The ready steps that wait longest.
     pub waiting: Vec<WaitingStep>,
@@ -116,7 +117,8 @@ impl StatsReport {
     }
 }
 
-/// Counts over all plans, also archived ones, or over one plan; for a program, over its plans.
+/// Counts over all plans, including archived ones, or over the named plan. If the plan is a program, its children are
+/// counted, too.
 pub fn stats(context: &Context, request: &StatsRequest) -> Result<StatsReport, Error> {
     let since = request.since.as_deref().map(|it| knowledge::since(it, context.now)).transpose()?;
     let named = request.plan.as_ref().map(|it| resolve::plan(context, it)).transpose()?;
@@ -160,7 +162,7 @@ struct Count {
     steps: usize,
     closed: usize,
     undated: usize,
-    /// By the number of the week.
+    /// The key is the number of the week.
     weeks: BTreeMap<i128, usize>,
     durations: Vec<i64>,
     tries: BTreeMap<usize, usize>,
@@ -260,7 +262,7 @@ fn rounded(effort: &Effort) -> Effort {
     Effort { cost: (effort.cost * 1e6).round() / 1e6, ..*effort }
 }
 
-/// The weeks in their order. Weeks in which nothing was closed are listed only as [`MOST_WEEKS`] allows.
+/// The weeks in chronological order. [`MOST_WEEKS`] decides whether weeks without a closed step are listed.
 fn weeks(closed: &BTreeMap<i128, usize>) -> Vec<Week> {
     let monday = |week: i128| {
         let text = Time::from_nanoseconds((week * 7 - 3) * DAY).to_string();
@@ -276,7 +278,7 @@ fn weeks(closed: &BTreeMap<i128, usize>) -> Vec<Week> {
     listed.iter().map(week).collect()
 }
 
-/// The smallest of the sorted values that at least `percent` percent of them do not exceed.
+/// A percentile of the sorted values, by the nearest-rank method.
 fn share(sorted: &[i64], percent: usize) -> Option<i64> {
     let nth = (sorted.len() * percent).div_ceil(100).max(1);
     sorted.get(nth - 1).copied()

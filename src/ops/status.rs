@@ -27,7 +27,8 @@ pub use elsewhere::OnBranch;
 pub struct Attention {
     pub reason: Reason,
     pub step: StepShape,
-    /// Since when, if a time is known: for an overdue step the end of its due day, otherwise as [`Standing::since`].
+    /// For an overdue step, the end of its due day; otherwise, the same time as [`Standing::since`]. `None`: the time is not
+    /// known.
     pub since: Option<Time>,
     /// The last attempt's outcome and notes, in one line.
     pub last: Option<String>,
@@ -38,11 +39,11 @@ pub struct Finished {
     pub step: StepShape,
     /// The time of the attempt that closed it, or else the modification time of its file.
     pub at: Time,
-    /// The author of that attempt.
+    /// The author of the attempt that closed the step.
     pub by: Option<String>,
 }
 
-/// The number of steps in each part of a report, including those that were left out of it.
+/// The number of steps in each part of a report, including the steps that the report leaves out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Totals {
     pub attention: usize,
@@ -55,13 +56,16 @@ pub struct Totals {
 #[derive(Debug, Clone)]
 pub struct Standing {
     pub step: StepShape,
-    /// If `held` is given, when that claim was made. Otherwise: for a step with a lapsed claim, when that was made; for
-    /// a pending step, since when it has waited; for a closed one, when it was closed; else the last activity.
+    /// If `held` is given, the time when that claim was made. Otherwise, the time depends on the state of the step:
+    /// - pending: since when it has waited
+    /// - closed: when it was closed
+    /// - with a lapsed claim: when the claim was made
+    /// - all others: the last activity
     pub since: Option<Time>,
-    /// The claim that is in force although the step's file does not show it: it was made in another working tree or on
-    /// another machine, or it is no longer in the file.
+    /// The claim that is in force, if the step's file does not show it. Such a claim was made in another working tree or on
+    /// another machine, or the file has lost it.
     pub held: Option<InForce>,
-    /// If it is the next step of its plan, how many other steps of the plan are ready.
+    /// The number of other ready steps of the plan. Set only in [`StatusReport::ready`]; 0 elsewhere.
     pub more_ready: usize,
 }
 
@@ -190,7 +194,7 @@ pub fn with_most(context: &Context, request: &StatusRequest, most: usize) -> Res
     Ok(report)
 }
 
-/// The paths of stored texts that are in no file, relative to the plans directory.
+/// The paths of preserved texts that no other file contains, relative to the plans directory.
 fn kept(context: &Context) -> Vec<String> {
     let of_plans = context.plans.kept().into_iter().map(|it| it.kept.to_string_lossy().into_owned());
     of_plans.chain(project_saves::kept(context)).collect()
@@ -231,7 +235,7 @@ fn first<T>(all: &[T], most: usize) -> &[T] {
     &all[..all.len().min(most)]
 }
 
-/// The first steps that need attention, and how many do.
+/// The first `most` steps that need attention, and the number of all of them.
 fn needing_attention(views: &Views<'_>, active: &[&Plan], days: u32, most: usize) -> (Vec<Attention>, usize) {
     let mut found: Vec<_> = load::map(active, |it| reasons(views, it, days)).into_iter().flatten().collect();
     found.sort_by_key(|((reason, _), ..)| *reason);

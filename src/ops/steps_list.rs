@@ -1,4 +1,4 @@
-//! Inserts the Steps list of a plan that has none: a line for each of its steps.
+//! Inserts a Steps list into a plan that has none, with a line for each of its steps.
 
 use crate::api::context::Context;
 use crate::api::error::Error;

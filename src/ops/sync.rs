@@ -64,8 +64,8 @@ pub struct SyncReport {
     pub claims: Vec<SharedClaim>,
     /// The claims of this clone that were settled, are still unsettled, or turned out to be lost.
     pub settled: Vec<SettledClaim>,
-    /// The number of records that were removed: those whose work is on the branch, and lapsed ones whose step is closed
-    /// there.
+    /// The number of records that were removed. A record is removed if the branch contains its work. It is also removed if
+    /// the step has another id on the branch, or if the claim has lapsed and the step is closed on the branch.
     pub removed: usize,
 }
 
@@ -82,7 +82,7 @@ impl SyncReport {
         json!(self)
     }
 
-    /// 4 if something is still not settled.
+    /// 4 if a claim is still unsettled, or else 0.
     pub fn exit_code(&self) -> u8 {
         if self.settled.iter().any(|it| it.what == "unsettled") { 4 } else { 0 }
     }
@@ -124,8 +124,8 @@ pub fn status(context: &Context) -> Result<SyncReport, Error> {
     }
 }
 
-/// Stores a record for each claim in this working tree that has none, such as those made before claims were shared.
-/// [`Sync::settle`] then sends these records to the registry.
+/// Stores a record for each claim in this working tree that has none, for example because the claim was made before claims
+/// were shared. [`Sync::settle`] then sends these records to the registry.
 fn announce_local(sync: &Sync<'_>) -> Result<(), Error> {
     for (step, claim) in sync.unknown_claims()? {
         let own = OwnRecord::new(&sync.state, step, claim);
@@ -225,9 +225,9 @@ pub struct Reported {
     own: HashSet<String>,
 }
 
-/// Lists the claims and renews those of this clone that are due, for a process that watches. Other unsettled changes
-/// are not sent again. Returns what other clones did since the last successful call; the first call compares with the
-/// stored listing.
+/// Lists the claims and renews those of this clone that are due, for a process that watches. Does not settle other changes
+/// of this clone. Returns what other clones did since the last successful call. The first call compares with the stored
+/// listing.
 pub fn watch(context: &Context, reported: &mut Reported) -> Result<Vec<Elsewhere>, Error> {
     match Sync::of(context)? {
         Some(sync) => watch_at(&sync, reported),
@@ -294,8 +294,8 @@ fn elsewhere(context: &Context, change: &SeenChange) -> Option<Elsewhere> {
     })
 }
 
-/// The steps of this clone with a change that the registry has not confirmed, without those that another process is
-/// changing now. Commands mention them.
+/// The steps with a change by this clone that the registry has not confirmed. Steps that another process is changing now are
+/// left out.
 pub fn unsettled(context: &Context) -> Vec<String> {
     settling::unsettled(context).iter().map(|it| it.to_string()).collect()
 }

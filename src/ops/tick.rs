@@ -14,7 +14,6 @@ use crate::store::sync::ending;
 use crate::store::transaction::{ChangeReport, Mode, Transaction};
 use crate::text::{front_matter, markdown};
 
-/// Ticks a box of a step or a plan.
 #[derive(Debug, Clone, Default)]
 pub struct TickRequest {
     pub id: String,
@@ -48,7 +47,7 @@ pub fn tick(context: &Context, request: &TickRequest) -> Result<ChangeReport, Er
     ending::fenced(context, None, |_| change_one_by_one(context, "tick", ids, Mode::Write, write))
 }
 
-/// Where the character between the brackets is, in the bytes of the file.
+/// The byte offset in the file of the character between the brackets.
 fn place(file: &[u8], request: &TickRequest, has_aims: bool) -> Result<usize, Error> {
     let changed = || {
         let hint = "look at it again: its text is different now";
@@ -83,7 +82,8 @@ fn place(file: &[u8], request: &TickRequest, has_aims: bool) -> Result<usize, Er
     let in_lists = if has_aims { aims::boxes(file) } else { Vec::new() };
     let all = in_lists.into_iter().chain(tasks.iter().map(|it| it.at + body_start));
     let inside: Vec<usize> = all.filter(|it| (start..start + line.len()).contains(it)).collect();
-    // `at` is the bracket. If a line has two boxes, the request does not say which one it means.
+    // Each offset is that of the opening bracket. A line with two boxes is refused, because the request does not say which
+    // box it means.
     let [open] = inside[..] else { return Err(changed()) };
     let is_box = file.get(open) == Some(&b'[') && file.get(open + 2) == Some(&b']');
     if is_box { Ok(open + 1) } else { Err(changed()) }

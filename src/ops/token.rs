@@ -1,18 +1,19 @@
-//! `token`: the secret that requests over HTTP must carry. A daemon makes it once for each plans directory.
+//! `token`: the secret that requests over HTTP must contain. Each plans directory has its own. The HTTP server creates it if
+//! there is none, or if a new one is requested.
 
 use crate::api::error::Error;
 use crate::disk::PlansDir;
 
-/// Random bytes in a token; it is written in twice as many hexadecimal digits.
+/// The number of random bytes in a token, which is written as hexadecimal digits.
 const BYTES: usize = 32;
 
-/// Returns the token of these plans; `None` if no daemon has made one. A file that holds anything else counts as none.
+/// Returns the token of a plans directory. `None`: no token has been created, or the file contains something else.
 pub fn token(plans: &PlansDir) -> Result<Option<String>, Error> {
     let is_whole = |it: &String| it.len() == 2 * BYTES && it.bytes().all(|it| it.is_ascii_hexdigit());
     Ok(plans.token()?.filter(is_whole))
 }
 
-/// Makes a new token and stores it; an older one is no longer valid.
+/// Creates a token and stores it. An older token is replaced.
 pub(crate) fn renew(plans: &PlansDir) -> Result<String, Error> {
     let mut bytes = [0; BYTES];
     plans.random(&mut bytes)?;

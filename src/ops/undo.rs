@@ -32,8 +32,7 @@ pub struct UndoItem {
     pub at: String,
     pub paths: Vec<String>,
     pub blocked: Option<Blocked>,
-    /// Who made the change; empty if that was not recorded. Not part of the JSON. The file may name another author, in whose
-    /// name the change was made.
+    /// Who made the change; empty if that was not recorded. The file may name another person, for whom the change was made.
     #[serde(skip)]
     pub by: String,
     /// The step or plan whose file was changed, if only one file was changed.
@@ -44,7 +43,7 @@ pub struct UndoItem {
 #[derive(Debug, Clone, Serialize)]
 pub struct Blocked {
     pub code: &'static str,
-    /// The file that is the reason. `None`: there is another reason.
+    /// The file that prevents the undo. `None`: the reason is not a file.
     pub path: Option<String>,
     /// The id of the later change that wrote the file.
     pub by: Option<String>,
@@ -54,7 +53,7 @@ pub fn list_to_json(items: &[UndoItem]) -> Value {
     json!({"changes": items})
 }
 
-/// Lists the changes that `undo` knows, and why some cannot be undone.
+/// Lists the changes in the undo log. [`UndoItem::blocked`] says why a change cannot be undone.
 pub fn undo_list(context: &Context) -> Vec<UndoItem> {
     let root = context.root_name();
     let shown = |path: &Path| shown_path(&root, &path.to_string_lossy());
@@ -105,7 +104,7 @@ pub fn done_words(verb: &str) -> Cow<'static, str> {
 /// A claim that the change made is released. A live claim can be undone only by its owner, or with `--force`.
 pub fn undo(context: &Context, request: &UndoRequest) -> Result<ChangeReport, Error> {
     let mode = request.mode;
-    // The registry is not asked under the lock.
+    // This contacts the registry, so it comes before the lock is taken.
     foreign::refresh(context, mode);
     let mut writing = Transaction::begin(context, "undo", mode)?;
     let id = request.id.as_deref();
@@ -222,7 +221,7 @@ fn claimed(context: &Context, ops: &[FileOp]) -> Result<Vec<Claimed>, Error> {
     Ok(found)
 }
 
-/// The file that exists before an operation and that it changes, moves or removes.
+/// The existing file that an operation changes, moves or removes.
 fn source_of(op: &FileOp) -> Option<&Path> {
     match op {
         FileOp::Create { .. } => None,
@@ -295,12 +294,12 @@ impl Claimed {
 /// The steps whose records at the shared registry an undo may change.
 #[derive(Default)]
 struct OfRecords {
-    /// Those that get another status, claim or id, or a file.
+    /// The steps whose status, claim or id changes, or whose file is created or removed.
     steps: Vec<StepId>,
     moves: Vec<(StepId, StepId)>,
 }
 
-/// None if claims are not shared.
+/// Empty if claims are not shared.
 fn of_records(context: &Context, ops: &[FileOp]) -> OfRecords {
     let mut of = OfRecords::default();
     if context.config.sync.is_none() {

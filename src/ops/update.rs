@@ -19,7 +19,7 @@ use crate::store::{plan_status, step_moves, typed_words};
 pub use crate::store::plan_status::not_allowed_as_shown as plan_not_allowed;
 pub use crate::store::step_moves::{AttemptRequest, MoveRequest, not_allowed_as_shown as step_not_allowed};
 
-/// Applies the verb to each id in turn. Those that are refused are reported, and the others are changed.
+/// Applies the verb to each id in turn. A refused id is reported, and the other ids are still changed.
 ///
 /// If there is only one id and it is refused, the request fails with that error.
 pub fn move_steps(context: &Context, request: &MoveRequest) -> Result<ChangeReport, Error> {
@@ -72,7 +72,7 @@ fn move_step(
     Ok(done.changed)
 }
 
-/// A hint about tasks that are open in a completed step; they do not prevent its completion.
+/// A hint about open tasks in a completed step. Open tasks do not prevent the completion.
 fn open_tasks(step: &Step) -> Option<String> {
     let (open, total) = (step.tasks_total.checked_sub(step.tasks_done)?, step.tasks_total);
     let tasks =
@@ -81,8 +81,8 @@ fn open_tasks(step: &Step) -> Option<String> {
     (open > 0).then(|| format!("`{}` is completed, and {tasks} open", step.id))
 }
 
-/// Appends an attempt. A pending, failed or blocked step is in progress from then on, unless the request keeps its
-/// status or gives another one.
+/// Appends an attempt. Also sets a pending, failed or blocked step to in progress, unless the request keeps the status or
+/// sets another one.
 pub fn attempt(context: &Context, request: &AttemptRequest) -> Result<ChangeReport, Error> {
     if request.keep_status && request.status.is_some() {
         return Err(Error::usage("--status and --keep-status contradict each other", "give one of them"));

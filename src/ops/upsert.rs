@@ -1,4 +1,5 @@
-//! Plans and steps that scripts send as whole texts. Sending the same text again changes nothing.
+//! Creates plans and steps from whole texts, and reads them with their texts, for scripts. If a script sends the same text
+//! again, nothing changes.
 
 use std::path::Path;
 
@@ -29,9 +30,8 @@ pub struct Put<T> {
     pub now: T,
 }
 
-/// Makes a plan of this text, unless there is one of this name with the same text.
-///
-/// A plan of this name with another text is a conflict.
+/// Creates a plan with the requested text. If a plan with this name and text exists already, nothing changes. If the plan
+/// has another text, the request is refused.
 pub fn put_plan(context: &Context, request: &PlanText) -> Result<Put<PlanShape>, Error> {
     if request.title.trim().is_empty() {
         return Err(Error::usage("the title is empty", "give the plan a title"));
@@ -93,7 +93,7 @@ fn plan_shape(context: &Context, plan: &Plan) -> Result<PlanShape, Error> {
     Ok(Views::of(context, &plans).plan(plan))
 }
 
-/// Whether a file, or its text below the front matter, is this text, apart from line breaks at the end.
+/// Whether `text` equals the whole file or the body below its front matter. Line breaks at the end do not count.
 fn is_same(file: &[u8], text: &str) -> bool {
     let ended = |it: &[u8]| it.len() - it.iter().rev().take_while(|it| matches!(it, b'\n' | b'\r')).count();
     let cut = |it: &'_ [u8]| it[..ended(it)].to_vec();
@@ -102,9 +102,8 @@ fn is_same(file: &[u8], text: &str) -> bool {
     cut(file) == text || cut(body) == text
 }
 
-/// Makes a step of this text, unless the step with the requested number has this text already.
-///
-/// Creates the file of a step that is only in the plan's Steps list. A different text is a conflict.
+/// Creates a step with the requested text. If the step with the requested number has this text already, nothing changes. If
+/// it has another text, the request is refused. If it is only in the plan's Steps list, its file is created.
 pub fn put_step(context: &Context, request: &StepText) -> Result<Put<(StepShape, String)>, Error> {
     let plan = resolve::plan(context, &request.plan)?;
     if let Some(same) = same_step(context, &plan, request)? {
@@ -136,7 +135,7 @@ pub fn put_step(context: &Context, request: &StepText) -> Result<Put<(StepShape,
     Ok(Put { is_new: true, now: found })
 }
 
-/// The title in a text: its heading without marks, else its first line that is not empty.
+/// The title in a text: its heading without `#`, or else its first line that is not empty.
 fn title(text: &str) -> String {
     let body = &text[front_matter::split(text.as_bytes()).body_start()..];
     let line = || body.lines().map(|it| it.trim_start_matches('#').trim()).find(|it| !it.is_empty());
@@ -194,7 +193,7 @@ pub fn step(context: &Context, step: &str) -> Result<(StepShape, String), Error>
     shaped(context, &plans, plan, resolve::shown_step(plan, &named)?)
 }
 
-/// The text below the front matter of a step's file; empty if there is none.
+/// The text below the front matter of a step's file; empty if the step has no file.
 pub fn step_text(context: &Context, step: &str) -> Result<String, Error> {
     let named = resolve::step(context, step)?;
     let plan = &named.id.plan;

@@ -1,5 +1,5 @@
-//! What the address in a Markdown link means: a plan, a step, another file of the plans directory, a place in the same
-//! text, or another site.
+//! What the address in a Markdown link refers to: a plan, a step, another file of the plans directory, an anchor in the
+//! same text, or another site.
 
 use std::fmt::Write;
 
@@ -12,7 +12,7 @@ const ARCHIVE: &str = "_archive";
 pub enum Target {
     /// `http`, `https` or `mailto`, as it was written.
     Outside(String),
-    /// A place in the same text: what is after the `#`.
+    /// An anchor in the same text, without the `#`.
     Here(String),
     Plan(PlanId),
     Step(StepId),
@@ -22,7 +22,8 @@ pub enum Target {
 
 /// Reads an address in a file of `directory`, which is relative to the plans directory.
 ///
-/// Returns `None` for what must not become a link: other schemes, absolute paths, paths that leave the plans directory.
+/// Returns `None` for addresses that must not become links: other schemes, absolute paths, paths that leave the plans
+/// directory.
 /// The caller checks whether the plan, step or file exists.
 pub fn read(directory: &str, address: &str) -> Option<Target> {
     let address = address.trim();
@@ -74,7 +75,7 @@ fn scheme(address: &str) -> Option<&str> {
     is_scheme.then_some(scheme)
 }
 
-/// A name as a part of a URL's path; `:` stays, as in a step's id.
+/// Percent-encodes a name as a segment of a URL's path. `:` is not encoded, because steps' ids contain it.
 pub fn encoded(name: &str) -> String {
     let mut text = String::new();
     for byte in name.bytes() {
@@ -87,7 +88,7 @@ pub fn encoded(name: &str) -> String {
     text
 }
 
-/// Replaces `%2e` and the like; `None` if the result is not UTF-8, or contains a control character or a backslash.
+/// Decodes percent-encoding, such as `%2e`. `None`: the result is not UTF-8, or contains a control character or a backslash.
 fn decoded(path: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(path.len());
     let mut rest = path.as_bytes();
@@ -107,7 +108,7 @@ fn decoded(path: &str) -> Option<String> {
     (!text.contains(|c: char| c.is_control() || c == '\\')).then_some(text)
 }
 
-/// The path from the plans directory; `None` if it leaves that directory, or is that directory itself.
+/// The path relative to the plans directory. `None`: the path leaves the plans directory, or is that directory itself.
 fn joined(directory: &str, path: &str) -> Option<String> {
     let mut parts: Vec<&str> = directory.split('/').filter(|it| !it.is_empty()).collect();
     for part in path.split('/') {

@@ -1,4 +1,4 @@
-//! Bars as SVG, with the table of their numbers.
+//! Bar charts as SVG, with a table of their numbers.
 
 use maud::{Markup, html};
 

@@ -1,7 +1,7 @@
 //! The dependencies of a plan as SVG, and as a list for people who cannot see the drawing.
 //!
-//! [`Graph::of`] selects what is drawn, [`Graph::layout`] computes places, which takes up to 0.3 s, and [`svg`] draws.
-//! A layout depends only on [`Graph::key`], so it can be cached and computed elsewhere.
+//! [`Graph::of`] selects what is drawn, [`Graph::layout`] computes the positions, which takes up to 0.3 s, and [`svg`]
+//! draws. Graphs with the same [`Graph::key`] have the same layout, so a layout can be cached or computed elsewhere.
 
 mod edges;
 mod layout;
@@ -19,12 +19,12 @@ use super::look::Look;
 use super::text;
 use crate::api::views::{PlanShape, StepShape};
 
-/// The limit of a title in a node, in columns.
+/// The maximum width of a title in a node, in columns.
 const TITLE_COLUMNS: usize = 24;
 
-/// The largest width of a drawing that is scaled down to fit a screen. A wider one could not be read.
+/// The largest width, in pixels, of a drawing that is scaled down to fit a screen. A wider one would be too small to read.
 const MOST_FITTING: f64 = 1500.0;
-/// The largest width and height of a drawing that can be read on a printed page.
+/// The largest width and height, in pixels, of a drawing that can be read on a printed page.
 pub const MOST_PRINTED: (f64, f64) = (1300.0, 1900.0);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -82,7 +82,7 @@ impl Graph {
         hasher.finalize().to_hex()[..32].to_owned()
     }
 
-    /// Computes the places. `None` if there are no nodes, or if the layout fails; then the list is shown instead.
+    /// Computes the positions. `None`: there are no nodes, or the layout failed. In both cases, the list is shown instead.
     pub fn layout(&self) -> Option<Layout> {
         layout::of(self.nodes.len(), &self.edges, self.node_width(), Direction::Right)
     }
@@ -95,7 +95,7 @@ impl Graph {
     /// All nodes have the width of the widest one.
     fn node_width(&self) -> usize {
         let most = self.nodes.iter().map(|it| text::columns(&it.label())).max().unwrap_or(0);
-        // At 12 px a column takes at most 7 px; the mark and the margins take the rest.
+        // In a font of 12 px, a column is at most 7 px wide. The 36 px are for the mark and the margins.
         (most * 7 + 36).max(80)
     }
 
@@ -137,7 +137,7 @@ impl Node {
     }
 }
 
-/// Draws a graph at the places of its layout. `href` returns the address that a node links to, if it has one.
+/// Draws a graph at the positions of its layout. `href` returns the address that a node links to, if there is one.
 pub fn svg(graph: &Graph, layout: &Layout, label: &str, href: &dyn Fn(&Node) -> Option<String>) -> Markup {
     let (width, height) = (layout.width.to_string(), layout.height.to_string());
     // A drawing that is a little too wide for a screen is scaled down, as long as it can be read.
@@ -168,7 +168,7 @@ fn drawn(node: &Node, place: &Place, layout: &Layout, is_centre: bool) -> Markup
     let mark = if node.kind == Kind::Foreign { '↗' } else { node.look.mark() };
     let class = node.class() + if is_centre { " centre" } else { "" };
     let (width, height) = (layout.node_width, layout.node_height);
-    // An inner `svg` clips a text that is wider in the reader's font.
+    // The inner `svg` element clips a text that is too wide for the node in the reader's font.
     html! {
         title { (node.description()) }
         svg x=(place.x) y=(place.y) width=(width) height=(height) class=(class) {

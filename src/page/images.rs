@@ -1,9 +1,9 @@
-//! Images of a plan: their media types, which are found in their content, and their `data:` addresses.
+//! Images of a plan: their media types, which are detected from their content, and their `data:` addresses.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
-/// A larger image becomes a link.
+/// The maximum size of an image in a page. A larger image becomes a link.
 pub const MOST_BYTES: usize = 1_000_000;
 
 /// Returns the media type by the content, not by the file's name: PNG, JPEG, GIF, WebP or SVG.
@@ -17,8 +17,8 @@ pub fn media_type(bytes: &[u8]) -> Option<&'static str> {
     }
 }
 
-/// The content as a `data:` address; `None` if it is too large or no image. In an `img` an SVG runs no script and loads
-/// nothing.
+/// The content as a `data:` address; `None` if it is too large or not an image. SVG is safe, because in an `img` element it
+/// runs no script and loads nothing.
 pub fn data_address(bytes: &[u8]) -> Option<String> {
     if bytes.len() > MOST_BYTES {
         return None;

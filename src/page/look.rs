@@ -1,4 +1,4 @@
-//! How a step's status looks: a word for its style class, words and a mark for people.
+//! How a step's status is displayed: its class in the style sheet, its words and its mark.
 
 use crate::api::views::StepShape;
 
@@ -38,7 +38,7 @@ impl Look {
         }
     }
 
-    /// A pending step whose dependencies are not known is waiting.
+    /// A pending step is waiting, because the status alone does not show whether the step is ready.
     pub fn of_status(status: &str) -> Self {
         match status {
             "pending" => Self::Waiting,

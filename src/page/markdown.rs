@@ -1,7 +1,8 @@
-//! A body as HTML: CommonMark with GFM, raw HTML as text, sanitized afterwards.
+//! Renders a body, which is CommonMark with GFM, as HTML.
 //!
-//! There are two protections. Raw HTML of the author becomes text before HTML is made. Then the result is parsed again
-//! by the rules of browsers, and only the elements, attributes and addresses that are made here stay in it.
+//! There are two protections against HTML of the author. First, raw HTML in the body becomes text. Second, the result is
+//! parsed again as a browser would parse it, and everything is removed except the elements, attributes and addresses that
+//! the renderer makes.
 
 mod renderer;
 mod sanitize;
@@ -14,15 +15,15 @@ use renderer::Renderer;
 /// The addresses of the links and images of a text. Each method returns an address that is put into the page as it is.
 pub trait Addresses {
     /// Returns the address of a plan, a step or another file. `target` is what the author wrote;
-    /// [`super::address::read`] interprets it. With `None`, the link's text stays as plain text. Links to other sites
-    /// and within the text need no call.
+    /// [`super::address::read`] interprets it. With `None`, the link's text stays as plain text. This method is not called
+    /// for links to other sites or within the text.
     fn link(&self, target: &str) -> Option<String>;
 
     /// Returns the address from which an image is loaded. With `None`, the image becomes a link, or its text.
     fn image(&self, target: &str) -> Option<String>;
 }
 
-/// For a page that can link to no file.
+/// For a page without links to files.
 #[derive(Debug, Clone, Copy)]
 pub struct NoAddresses;
 
@@ -53,7 +54,7 @@ pub enum Tasks {
 pub struct Form<'a> {
     /// A prefix for every id in the text, different for every text of a page, so that no two elements have the same id.
     pub id_prefix: &'a str,
-    /// The level of a heading that has one `#`; deeper ones follow, down to 6.
+    /// The HTML level of a heading with one `#`. Each further `#` adds one level, up to 6.
     pub top_heading: u8,
     pub tasks: Tasks,
     pub addresses: &'a dyn Addresses,

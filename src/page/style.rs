@@ -1,4 +1,4 @@
-//! The style sheet's parts that the exported page and the browser share.
+//! The parts of the style sheet that the exported page and the pages for the browser share.
 
 use maud::{Markup, PreEscaped, html};
 
@@ -11,7 +11,7 @@ pub const MARKDOWN: &str = include_str!("style/markdown.css");
 /// Graphs, timelines and charts.
 pub const DRAWINGS: &str = include_str!("style/drawings.css");
 
-/// What printing changes: light colours, nothing is cut apart, nothing is scrolled.
+/// The changes for printing: light colours, no page breaks inside elements, no scrolling.
 pub const PRINT: &str = include_str!("style/print.css");
 
 /// The parts above, in the order that the cascade needs.

@@ -1,4 +1,4 @@
-//! When steps were worked on, as SVG: one row per step, with a bar for each status and a mark for each attempt.
+//! A timeline of the steps as SVG: one row per step, with a bar for each status and a mark for each attempt.
 
 use std::collections::BTreeSet;
 
@@ -50,7 +50,7 @@ impl Row {
         Self::of(step, &course::spans(&records, &[]), marks.collect())
     }
 
-    /// A closed step has a mark where it was closed, and no bar after it.
+    /// A closed step has a mark at the time when it was closed, and no bar after it.
     pub fn of(step: &StepShape, course: &[course::Span], mut marks: Vec<Mark>) -> Self {
         let mut spans = Vec::new();
         for it in course {
@@ -71,7 +71,7 @@ impl Row {
         }
     }
 
-    /// Whether the row shows more than that the step waits.
+    /// Whether the row has a mark, or a bar of another status than waiting.
     fn has_begun(&self) -> bool {
         !self.marks.is_empty() || self.spans.iter().any(|it| it.look != Look::Waiting)
     }
@@ -120,7 +120,7 @@ const TICK: i64 = 70;
 /// Draws the rows that have something to show, from the first to the last known time, with a legend below. `None` if no
 /// step was begun.
 ///
-/// Nothing depends on the present time: an open span ends where the drawing ends.
+/// The drawing does not depend on the current time. A span without an end lasts to the end of the drawing.
 pub fn svg(rows: &[Row], label: &str, href: &dyn Fn(&Row) -> Option<String>) -> Option<Markup> {
     if !rows.iter().any(Row::has_begun) {
         return None;
@@ -267,7 +267,7 @@ pub fn table(rows: &[Row], href: &dyn Fn(&Row) -> Option<String>) -> Markup {
     }
 }
 
-/// `2026-11-21 09:14`, in UTC.
+/// A time in UTC, such as `2026-11-21 09:14`.
 pub fn shown_time(at: Time) -> String {
     let text = at.whole_seconds().to_string();
     text.get(..16).map_or_else(|| text.clone(), |it| it.replace('T', " "))
@@ -293,7 +293,7 @@ impl Scale {
         let last = STEPS[STEPS.len() - 1];
         let fitting = STEPS.into_iter().find(|it| self.seconds / it < 7);
         let step = fitting.unwrap_or_else(|| (self.seconds / 6 / last + 1) * last);
-        // Midnight before the start, so that lines are at round times.
+        // Ticks are counted from the midnight before the start, so that lines are at round times.
         let day: Option<Time> = self.from.to_string().get(..10).and_then(|it| it.parse().ok());
         let Some(day) = day else { return Vec::new() };
         let first = self.from.seconds_since(day).div_euclid(step);

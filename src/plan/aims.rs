@@ -4,7 +4,7 @@ use crate::text::front_matter;
 use crate::text::line_index;
 use crate::text::yaml::{self, View};
 
-/// A goal or a success criterion, as a line of the front matter.
+/// A goal or a success criterion of the front matter.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Aim {
     /// Without its box.
@@ -24,7 +24,7 @@ pub struct Mark {
 /// The lists of a plan's front matter whose items may have boxes.
 const LISTS: [&str; 2] = ["goals", "success_criteria"];
 
-/// The items of a list in the front matter of a plan's file: `"[x] text"` has a box.
+/// The items of a list in the front matter of a plan's file. An item such as `"[x] text"` has a box.
 pub fn aims(file: &[u8], list: &str) -> Vec<Aim> {
     let Some(matter) = Matter::of(file) else { return Vec::new() };
     let all = boxes(file);
@@ -39,20 +39,20 @@ pub fn aims(file: &[u8], list: &str) -> Vec<Aim> {
     matter.boxes(list).into_iter().map(aim).collect()
 }
 
-/// Where the `[` of each box is in the file.
+/// The byte offset of each box's `[` in the file. Boxes in items that are not quoted are left out.
 pub(crate) fn boxes(file: &[u8]) -> Vec<usize> {
     let matter = Matter::of(file);
     let lists = matter.iter().flat_map(|it| LISTS.iter().flat_map(|list| it.boxes(list)));
     lists.filter_map(|it| it.1).collect()
 }
 
-/// Splits a text after its leading box: whether the box is ticked, and the rest.
+/// Splits a text after its leading box. Returns whether the box is ticked, and the rest. `None`: there is no box.
 fn box_of(text: &str) -> Option<(bool, &str)> {
     let open = text.strip_prefix("[ ] ").map(|it| (false, it));
     open.or_else(|| text.strip_prefix("[x] ").or_else(|| text.strip_prefix("[X] ")).map(|it| (true, it)))
 }
 
-/// The front matter of a file, and where its YAML begins.
+/// The front matter of a file, and the byte offset at which its YAML begins.
 struct Matter {
     tree: yaml::Tree,
     begin: usize,
@@ -65,14 +65,15 @@ impl Matter {
         Some(Self { tree: yaml::parse(text).ok()?, begin })
     }
 
-    /// The texts of a list, and where the box of each is in the file, if it has one.
+    /// The texts of a list, each with the byte offset of its box in the file, if [`Self::bracket`] finds one.
     fn boxes(&self, list: &str) -> Vec<(String, Option<usize>)> {
         let Some((_, items)) = self.tree.root().find_entry(list) else { return Vec::new() };
         let texts = items.items().filter_map(|it| Some((it.text()?.to_owned(), self.bracket(it))));
         texts.collect()
     }
 
-    /// The place of `[`; `None` if the item is not a quoted text, but for example a block scalar or an alias.
+    /// The byte offset of an item's `[` in the file. `None`: the item has no box, or it is not a quoted text but, for
+    /// example, a block scalar or an alias.
     fn bracket(&self, item: View<'_>) -> Option<usize> {
         box_of(item.text()?)?;
         let span = item.span();

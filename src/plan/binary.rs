@@ -1,6 +1,7 @@
-//! The binary form of plans, for the index: `borsh`, and text or JSON for fields whose types `borsh` does not know.
+//! The binary format of plans in the index: `borsh`. Fields whose types `borsh` does not support are stored as numbers, text
+//! or JSON.
 //!
-//! The form is deterministic. Decoding restores everything except the bodies and the runs of steps, which are left out.
+//! The format is deterministic. The bodies of plans and steps, and the fields `run` of steps, are not stored.
 
 use std::io::{Error, ErrorKind, Read, Write};
 
@@ -44,7 +45,7 @@ pub(super) fn take_json<R: Read, T: DeserializeOwned + Default>(from: &mut R) ->
     if json.is_empty() { Ok(T::default()) } else { Ok(serde_json::from_slice(&json)?) }
 }
 
-/// Types whose text form is exact.
+/// Implements the format for types that can be converted to text and back without loss.
 macro_rules! as_text {
     ($($type:ident: $put:expr, $take:expr;)*) => {$(
         impl BorshSerialize for $type {

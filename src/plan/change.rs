@@ -26,7 +26,7 @@ pub struct EndedClaim {
     pub exit_code: Option<i32>,
     /// The cost of the claim's run in US dollars, as the agent wrote it.
     pub cost: Option<String>,
-    /// Where the output of a run went, relative to the plans directory.
+    /// The file with the output of a run, relative to the plans directory.
     pub log: Option<String>,
 }
 
@@ -51,7 +51,7 @@ impl NewAttempt {
         self.change_with(None)
     }
 
-    /// Like [`Self::change`], for an attempt that was made some time before it is recorded.
+    /// Like [`Self::change`], for an attempt that is recorded later than it was made. `at` is the time of the recording.
     pub fn change_recorded_at(&self, at: Time) -> Change {
         self.change_with(Some(word(Attempt::RECORDED_AT, &at.to_string())))
     }
@@ -218,7 +218,7 @@ pub struct NewStep {
     /// `None`: the body is only a heading with the title.
     pub body: Option<String>,
     pub is_gated: bool,
-    /// The text's own front matter is preserved, except for the id.
+    /// The front matter in `body` is preserved, except for the id.
     pub keeps_own: bool,
 }
 

@@ -1,6 +1,6 @@
-//! What this machine's records of claims add to the files: the holder of a step, and lapsed claims.
+//! What the claim records on this machine add to the plan files: which claims hold a step, and which have lapsed.
 //!
-//! Plain data: `src/store` collects the records, and decides at that time which recorded claims have lapsed.
+//! `src/store` collects the records, and decides at that moment which recorded claims have lapsed.
 
 use std::collections::HashMap;
 
@@ -127,8 +127,8 @@ impl Claims {
         self.of(step).iter().any(|it| is_live(it) && it.lapse.is_none() && it.claim != claim)
     }
 
-    /// Returns whether the claim in the step's file is void: the step was taken over from it. A checkout or an undo can
-    /// restore such a claim.
+    /// Returns whether the claim in the step's file is void: another claim has taken the step over, or this machine has
+    /// recorded that the claim ended. A checkout or an undo can restore such a claim.
     pub fn is_void(&self, step: &Step) -> bool {
         let is_ended = |claim: &str| {
             self.has_ended(step, claim)
@@ -151,8 +151,8 @@ impl Claims {
         self.limit = Some(tries);
     }
 
-    /// Returns whether taking over the step would set it to failed: its claim has lapsed, and that was the last try
-    /// within the limit.
+    /// Returns whether taking over the step would set it to failed: its claim has lapsed, and the work under this claim was
+    /// the last try within the limit.
     pub fn is_given_up(&self, step: &Step, now: Time) -> bool {
         self.limit.is_some_and(|it| step.tries() + 1 >= it) && self.lapse(step, now).is_some()
     }
@@ -182,8 +182,8 @@ impl Claims {
         }
     }
 
-    /// Returns the claim that later took the step over from the claim in its file. It was made in another working tree
-    /// or on another machine.
+    /// Returns the claim that took the step over from the claim in the step's file. The returned claim was made later, in
+    /// another working tree or on another machine.
     pub fn overtaken_by(&self, step: &Step) -> Option<&HeldClaim> {
         let claim = step.claim.as_ref().filter(|_| step.status.is(StepStatus::InProgress))?;
         let records = self.of(&step.id);
@@ -226,19 +226,21 @@ impl Claims {
         self.holder(step).and_then(InForce::of)
     }
 
-    /// Returns the claim of a working tree that has been removed since; the claim holds only until its lease is over.
+    /// Returns the claim that holds the step, if it was made in a working tree that has been removed since. Such a claim
+    /// holds only until its lease is over.
     pub fn left_behind(&self, step: &Step) -> Option<&HeldClaim> {
         self.holder(step).filter(|it| matches!(it.holding, Holding::Elsewhere { is_gone: true, .. }))
     }
 
-    /// Returns what is recorded about the run that made the claim in the step's file.
+    /// Returns the run that made the claim in the step's file, if it is recorded.
     pub fn run(&self, step: &Step) -> Option<StepRun> {
         let claim = step.claim.as_ref()?;
         let record = self.of(&step.id).iter().find(|it| is_live(it) && it.claim == claim.id)?;
         Some(StepRun { log: record.log.clone()?, is_live: record.lapse.is_none() })
     }
 
-    /// Returns this working tree's claim on a step whose file lost it by a checkout, an undo or a manual edit.
+    /// Returns this working tree's claim on a step, if the step's file has lost the claim through a checkout, an undo or a
+    /// manual edit.
     pub fn taken_back(&self, step: &Step) -> Option<&HeldClaim> {
         self.holder(step).filter(|it| it.holding == Holding::Here)
     }

@@ -1,4 +1,4 @@
-//! The statuses of a step over time: from its file's records, and from commits only where the file records nothing.
+//! The statuses of a step over time, from the records in its file. Commits are used only where the file records nothing.
 
 use serde::Serialize;
 
@@ -33,14 +33,14 @@ pub struct Seen {
     pub is_recorded: bool,
 }
 
-/// How long an attempt took, if it says so.
+/// The duration of an attempt in seconds. `None`: it is not recorded, or is not between half a second and 366 days.
 pub fn seconds(attempt: &Attempt) -> Option<i64> {
     let seconds = attempt.more.get("seconds").and_then(serde_json::Value::as_f64)?;
     #[expect(clippy::cast_possible_truncation, reason = "it is below a year")]
     (0.5..=31_622_400.0).contains(&seconds).then(|| seconds.round() as i64)
 }
 
-/// The status that a step has after an attempt, if its outcome says that.
+/// The status that a step has after an attempt, if the outcome determines it.
 fn status_after(outcome: &str) -> Option<StepStatus> {
     Some(match outcome {
         "claimed" | "started" => StepStatus::InProgress,
@@ -53,7 +53,8 @@ fn status_after(outcome: &str) -> Option<StepStatus> {
     })
 }
 
-/// The statuses of a step in their order, without a gap, up to the present one. `seen` is in the order of the commits.
+/// Returns the statuses of a step in chronological order, without a gap. The last one is the present status, if the time at
+/// which it began is known. `seen` is in the order of the commits.
 pub fn spans(records: &Records<'_>, seen: &[Seen]) -> Vec<Span> {
     let mut course = Course(recorded(records));
     course.0.sort_by_key(|it| it.0);
@@ -96,7 +97,8 @@ fn recorded(records: &Records<'_>) -> Vec<(Time, String)> {
 struct Course(Vec<(Time, String)>);
 
 impl Course {
-    /// Adds what a commit shows, unless the records say it already.
+    /// Adds the status that a commit shows, unless the step already has this status at that time. If `is_before`, the status
+    /// comes before others with the same time.
     fn add(&mut self, at: Time, is_before: bool, seen: &Seen) {
         let place = self.0.partition_point(|it| it.0 < at || it.0 == at && !is_before);
         if place.checked_sub(1).is_none_or(|it| self.0[it].1 != seen.status) {
@@ -104,7 +106,7 @@ impl Course {
         }
     }
 
-    /// `last` is when the last commit changed the step.
+    /// `now` is the present status. `last` is the time of the last commit in the history of the step.
     fn spans(self, now: &str, last: Option<Time>) -> Vec<Span> {
         let mut spans: Vec<Span> = Vec::new();
         for (from, status) in self.0 {

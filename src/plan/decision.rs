@@ -49,7 +49,7 @@ pub struct Decision {
     pub problems: Vec<Problem>,
 }
 
-/// Reads a decision; what is wrong in it becomes its problems.
+/// Reads a decision. Faults in the file become problems of the decision.
 pub fn read(source: &Source) -> Decision {
     let (mut decision, problems) = read_file(source, |fields, body| decision_of(&source.path, fields, body));
     let is_readable = problems.iter().all(|it| !it.code.refuses_writing());
@@ -97,7 +97,8 @@ fn is_topic(topic: &str) -> bool {
     (1..=MAX_TOPIC).contains(&topic.chars().count())
 }
 
-/// Reports a decision that no longer matches its name, which is made from its first topic and time.
+/// Reports a decision whose topic or time no longer matches its file's name. The name was made from the original topic and
+/// time.
 ///
 /// A change of the text alone cannot be detected here; version control shows it.
 fn report_rewritten(decision: &mut Decision) {
@@ -143,7 +144,7 @@ fn sections(body: &str) -> Sections {
     }
 }
 
-/// A text without the empty lines around it and the blanks at its end.
+/// Removes empty lines at the start of a text, and all white space at its end.
 pub(crate) fn trimmed(text: &str) -> &str {
     let text = text.trim_end();
     let mut start = 0;
@@ -169,8 +170,8 @@ pub struct NewDecision {
 }
 
 impl NewDecision {
-    /// Normalizes a topic to one line, or returns why it is invalid. The heading keeps its case, the key is lower
-    /// case.
+    /// Normalizes a topic to one line, or returns why it is invalid. Both spellings that the file will contain are checked:
+    /// the heading has the case of the topic, and the key is in lower case.
     pub fn check_topic(topic: &str) -> Result<String, &'static str> {
         let topic = one_line(topic);
         if is_topic(&topic) && is_topic(&topic.to_lowercase()) { Ok(topic) } else { Err(TOPIC_HINT) }

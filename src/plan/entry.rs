@@ -1,4 +1,4 @@
-//! Files of one decision or insight each: their names, and how their titles are compared.
+//! Files that contain one decision or one insight: how they are named, and how their titles are compared.
 
 use unicode_normalization::UnicodeNormalization;
 
@@ -9,7 +9,7 @@ use crate::text::placeholders::one_line;
 /// The maximum number of bytes that a title has in a file name.
 const MAX_WORDS: usize = 60;
 
-/// Returns a file name without `.md`: the time in milliseconds, then the title as `[a-z0-9-]`.
+/// Returns a file name without `.md`: the time with milliseconds, then the title as `[a-z0-9-]`.
 ///
 /// `instead` is used for a title without such characters, for example in another script.
 pub fn name(at: Time, title: &str, instead: &str) -> String {
@@ -52,7 +52,8 @@ pub fn folded(title: &str) -> String {
     one_line(title).nfc().map(fold).collect::<String>().nfc().collect()
 }
 
-/// The id that a name or a path means in a directory of such files; `None` for a path to another directory.
+/// The id that a name or a path refers to. The files with these ids are in `directory`. `None`: the path is in another
+/// directory, or the name is empty.
 pub fn named_in<'a>(name: &'a str, directory: &str) -> Option<&'a str> {
     let is_meant = match name.rsplit_once('/') {
         Some((parent, _)) => parent.rsplit('/').next() == Some(directory),

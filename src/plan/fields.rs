@@ -1,4 +1,4 @@
-//! Reads the keys of a front matter into values, and reports wrong types with their place.
+//! Reads the keys of a front matter into values, and reports wrong types with their position.
 
 use serde_json::{Map, Value};
 
@@ -14,7 +14,7 @@ use crate::text::yaml::{Budget, Kind, View};
 pub(crate) struct Fields<'a> {
     pub(crate) path: &'a str,
     pub(crate) file: &'a [u8],
-    /// Where the YAML begins in the file.
+    /// The byte offset in the file at which the YAML begins.
     pub(crate) offset: usize,
     /// `None`: there is no front matter, so every key has its default.
     pub(crate) root: Option<View<'a>>,
@@ -23,7 +23,8 @@ pub(crate) struct Fields<'a> {
     pub(crate) budget: Option<Budget>,
 }
 
-/// Reads a decision, an insight or a script: the result of `take` for its front matter and body, and its problems.
+/// Reads the file of a decision, an insight or a script. Calls `take` with the front matter and the body, and returns its
+/// result and the problems in the file.
 ///
 /// An unreadable file is treated as empty.
 pub(crate) fn read_file<T>(
@@ -52,7 +53,7 @@ impl<'a> Fields<'a> {
         self.budget.as_mut().and_then(|it| it.to_json(value).ok()).unwrap_or(Value::Null)
     }
 
-    /// Returns the value of a key that is there and not null.
+    /// Returns the value of a key. `None`: the key is missing or null.
     pub(crate) fn get(&self, key: &str) -> Option<View<'a>> {
         self.root?.get(key).filter(|it| !it.is_null())
     }
@@ -61,7 +62,7 @@ impl<'a> Fields<'a> {
         line_index::place(self.file, self.offset + value.span().start)
     }
 
-    /// The place of a value, counted from the known place of a value before it.
+    /// The position of a value, counted from the known position of an earlier value.
     pub(crate) fn place_after(&self, known: Option<(View<'a>, Place)>, value: View<'a>) -> Place {
         let at = |it: View<'a>| self.offset + it.span().start;
         known.map_or_else(
@@ -74,8 +75,8 @@ impl<'a> Fields<'a> {
         self.report(value, Code::WrongType, message, hint);
     }
 
-    /// Reports a problem, unless the file has a hundred already. More would not help, and each costs a scan of the
-    /// lines before it.
+    /// Reports a problem, unless the file has a hundred problems already. More of them would not help the user, and each
+    /// problem costs a scan of the lines before it.
     pub(crate) fn report(&mut self, value: View<'a>, code: Code, message: String, hint: &str) {
         if self.problems.len() >= 100 {
             return;
@@ -258,7 +259,7 @@ impl<'a> Fields<'a> {
         maps.into_iter().map(read).collect()
     }
 
-    /// A plain text is one note.
+    /// If `notes` is a text instead of a list, the text is one note.
     pub(crate) fn notes(&mut self) -> Vec<Note> {
         let plain = |text: &str| Note { text: text.to_owned(), ..Note::default() };
         if let Some(text) = self.get("notes").and_then(|it| it.text()) {

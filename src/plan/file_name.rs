@@ -1,4 +1,4 @@
-//! What a file name inside a plan directory means.
+//! Classifies the names of files in a plan's directory.
 
 use crate::plan::step_number::StepNumber;
 
@@ -8,15 +8,15 @@ pub enum FileName {
     Plan,
     /// `step-<number>.md`.
     Step(StepNumber),
-    /// A near miss that may have been meant as a step, such as `step_3.md`; reported, never used.
+    /// A name that resembles a step's name, such as `step_3.md`. It is reported, and the file is not read.
     LooksLikeStep,
-    /// Anything else: not planwatch's.
+    /// Any other name. planwatch ignores the file.
     Other,
 }
 
 pub const PLAN_FILE: &str = "plan.md";
 
-/// Reads a name by the exact grammar; editors' own files (`step-1.md~`, `.#step-1.md`) are not near misses.
+/// Classifies a name. The names of editors' own files (`step-1.md~`, `.#step-1.md`) are [`FileName::Other`].
 pub fn classify(name: &str) -> FileName {
     if name == PLAN_FILE {
         return FileName::Plan;
@@ -39,8 +39,8 @@ pub fn step_file(number: &StepNumber) -> String {
     format!("step-{number}.md")
 }
 
-/// Whether a name begins with `step` or `steps` and then has punctuation, a number or both, and has the extension of a
-/// Markdown or text file. Case does not matter.
+/// Whether a name begins with `step` or `steps` and ends with the extension of a Markdown or text file. The part between
+/// them must consist of punctuation, or begin with a number after optional punctuation. Case is ignored.
 fn looks_like_step(name: &str) -> bool {
     let folded = name.trim().to_lowercase();
     let stem = [".md", ".markdown", ".mdown", ".mkd", ".md.txt", ".txt"]

@@ -16,10 +16,11 @@ use crate::plan::step_number::StepNumber;
 
 /// A plan's id: the name of its directory, as on disk.
 ///
-/// Compared by NFC, because file systems encode accents differently; the spelling itself is preserved.
+/// Ids are compared in Unicode normalization form C, because file systems encode accents differently. The id itself keeps
+/// the spelling of the directory's name.
 ///
-/// The text is shared: every dependency on a step contains a plan's id, and dense plans have hundreds of thousands of
-/// dependencies.
+/// The text is in an [`Arc`], because every dependency on a step contains a plan's id, and a plan can have hundreds of
+/// thousands of dependencies.
 #[derive(Debug, Clone, BorshSerialize, BorshDeserialize)]
 pub struct PlanId(Arc<str>);
 
@@ -87,7 +88,6 @@ pub struct StepId {
     pub number: StepNumber,
 }
 
-/// Serialized as its text.
 impl Serialize for StepId {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         to.collect_str(self)
@@ -110,12 +110,12 @@ impl fmt::Display for StepId {
     }
 }
 
-/// What a person may have typed for a plan or a step, before it is known which plans exist.
+/// A plan or a step as a user named it. Whether it exists is not checked yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reference {
     /// A bare number or `step-N`: a step of the current plan.
     Number(StepNumber),
-    /// A plan's name; if no plan has the whole text as its name, the text may mean `step`.
+    /// `whole` is the whole text as the name of a plan. If there is no plan with this name, the text means `step`.
     Name { whole: PlanId, step: Option<StepId> },
     /// A path to a file or directory: begins with `./`, `../` or `/`, or ends in `.md`.
     Path(String),
@@ -133,16 +133,17 @@ pub fn read_reference(text: &str) -> Reference {
     Reference::Name { whole: PlanId::new(text.trim_end_matches('/')), step: read_step_id(text) }
 }
 
-/// Reads `plan:2.5`, `plan/2.5` or `plan/step-2.5`, split at the last `:` or `/` before a number.
+/// Reads `plan:2.5`, `plan/2.5` or `plan/step-2.5`. The last `:` or `/` separates the plan from the number.
 pub fn read_step_id(text: &str) -> Option<StepId> {
     let (plan, number) = text.rsplit_once([':', '/'])?;
     let number = read_number(number)?;
     (!plan.is_empty()).then(|| StepId { plan: PlanId::new(plan), number })
 }
 
-/// Reads the path of a step's file, `plans/auth/step-2.md`: its number, and the name of the directory it is in.
+/// Reads the path of a step's file, such as `plans/auth/step-2.md`. Returns the name of the file's directory, which is the
+/// plan's id, and the step's number.
 ///
-/// Without a directory, as in `step-2.md` and `./step-2.md`, only the number is known.
+/// The plan is `None` if the path does not name a directory, as in `step-2.md` and `./step-2.md`.
 pub fn read_step_path(text: &str) -> Option<(Option<PlanId>, StepNumber)> {
     let (directory, name) = text.rsplit_once('/').map_or((None, text), |(it, name)| (Some(it), name));
     let FileName::Step(number) = file_name::classify(name) else { return None };
@@ -159,8 +160,9 @@ const MAX_SLUG: usize = 64;
 
 /// Makes a directory name from a title: `[a-z0-9]+(-[a-z0-9]+)*`, at most 64 characters.
 ///
-/// Accents and other scripts are dropped. If nothing is left, the name is `plan`. A number, `step-N` and a name that
-/// Windows reserves get the prefix `plan-`. If `is_taken` holds for the name, `-2`, `-3` … is added.
+/// Accents are dropped, and so are characters without an ASCII equivalent. If nothing is left, the name is `plan`. A
+/// number, `step-N` and a name that Windows reserves get the prefix `plan-`. If `is_taken` returns true for the name, `-2`,
+/// `-3` … is appended.
 pub fn slug(title: &str, is_taken: &dyn Fn(&str) -> bool) -> String {
     let base = plain_slug(title);
     let base = if is_reserved(&base) { format!("plan-{base}") } else { base };
@@ -178,7 +180,7 @@ fn plain_slug(title: &str) -> String {
     if slug.is_empty() { "plan".to_owned() } else { slug }
 }
 
-/// A text as `[a-z0-9-]`; the result may be empty.
+/// Converts a text to the characters `[a-z0-9-]`. The result may be empty.
 pub(crate) fn letters_and_digits(title: &str) -> String {
     let mut slug = String::new();
     let mut gap = false;
@@ -196,7 +198,7 @@ pub(crate) fn letters_and_digits(title: &str) -> String {
     slug
 }
 
-/// Spells out letters that no Unicode normal form decomposes.
+/// Replaces letters that Unicode normalization does not decompose, such as `ß`, by ASCII letters.
 fn spelled_out(title: &str) -> String {
     let groups = [("ß", "ss"), ("æÆ", "ae"), ("œŒ", "oe"), ("øØ", "o"), ("łŁ", "l"), ("đĐ", "d")];
     groups
@@ -208,7 +210,7 @@ pub(crate) fn cut(slug: &str, most: usize) -> &str {
     slug.get(..most).unwrap_or(slug).trim_end_matches('-')
 }
 
-/// Whether a name is a number or `step-` and a number (both mean a step), or a device name of Windows.
+/// Whether a name would be read as a step (a number, or `step-` and a number), or is a device name of Windows.
 fn is_reserved(slug: &str) -> bool {
     const DEVICES: [&str; 4] = ["con", "prn", "aux", "nul"];
     let numbered = ["com", "lpt"]

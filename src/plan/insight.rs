@@ -1,4 +1,5 @@
-//! An insight: one file with something learned that should be found again. Its text has no fixed form.
+//! Insights. An insight is a file that records something learned, so that it can be found again. Its text has no fixed
+//! form.
 
 use serde_json::{Map, Value};
 
@@ -40,7 +41,7 @@ pub struct Insight {
     pub problems: Vec<Problem>,
 }
 
-/// Reads an insight; what is wrong in it becomes its problems.
+/// Reads an insight. Faults in the file become its `problems`.
 pub fn read(source: &Source) -> Insight {
     let (mut insight, problems) = read_file(source, |fields, body| insight_of(&source.path, fields, body));
     insight.problems = problems;
@@ -94,8 +95,8 @@ impl NewInsight {
         changes
     }
 
-    /// Returns whether reading the file gives back this insight. A conflict marker in the text, for example, would make
-    /// the file unreadable.
+    /// Returns whether `read`, which was read from the written file, has the title and the text of this insight. A conflict
+    /// marker in the text, for example, would make the file unreadable.
     pub fn round_trips_as(&self, read: &Insight) -> bool {
         read.problems.iter().all(|it| !it.code.refuses_writing())
             && read.title == self.title

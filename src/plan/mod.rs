@@ -1,6 +1,7 @@
 //! Plans and steps: parses them from bytes, applies the rules, and turns changes into edits.
 //!
-//! Pure: no file is opened here and no clock is read. A broken file is data, a [`problem::Problem`], never an error.
+//! The functions are pure: they open no file and read no clock. A fault in a file becomes a [`problem::Problem`], never an
+//! error.
 
 pub mod aims;
 pub mod binary;

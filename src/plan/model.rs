@@ -20,7 +20,7 @@ use crate::text::line_index::Place;
 #[derive(Debug, Clone, PartialEq, BorshSerialize, BorshDeserialize)]
 pub struct Plan {
     pub id: PlanId,
-    /// Below `_archive/`.
+    /// Whether the directory is below `_archive/`.
     pub is_archived: bool,
     /// The path of `plan.md` relative to the plans directory, with `/`; it need not exist.
     pub path: String,
@@ -33,7 +33,7 @@ pub struct Plan {
     pub description: Option<String>,
     pub kind: PlanKind,
     pub program: Option<PlanId>,
-    /// Where the front matter names the program.
+    /// The position of the program's name in the front matter.
     pub program_at: Option<Place>,
     pub category: Option<String>,
     pub priority: Priority,
@@ -58,12 +58,12 @@ pub struct Plan {
     /// The text below the front matter; empty if the caller did not ask for bodies.
     #[borsh(skip)]
     pub body: String,
-    /// Sorted by number; two files with the same number are both here.
+    /// Sorted by number. If several files have the same number, all of them are included.
     pub steps: Vec<Step>,
-    /// What is wrong with `plan.md` and the directory, not with the steps.
+    /// The problems of `plan.md` and of the directory, without those of the steps.
     pub problems: Vec<Problem>,
-    /// Whether every dependency of every step is known to be an earlier step of the same plan; false in a plan that was
-    /// just read. The value comes from `is_waiting_inside`.
+    /// Whether every dependency of every step is known to be an earlier step of the same plan. In a plan that was just
+    /// read, this is false. `is_waiting_inside` computes the value.
     pub waits_inside: bool,
 }
 
@@ -105,24 +105,25 @@ pub struct Step {
     pub status: Stated<StepStatus>,
     pub claim: Option<Box<Claim>>,
     pub depends: Vec<StepId>,
-    /// Ranges in the text, and "all previous steps", that are too long for `depends`, which holds only their ends.
+    /// The ranges in the text, including "all previous steps", that are too long for `depends`. `depends` contains only the
+    /// first and the last step of each.
     pub ranges: Vec<StepRange>,
-    /// Where the front matter names the first items of `depends`; empty if `depends` comes from the body.
+    /// The positions in the front matter of the first items of `depends`. Empty if `depends` comes from the body.
     pub depends_at: Vec<Place>,
     pub phase: Option<String>,
     pub kind: Option<String>,
     pub assignee: Option<String>,
-    /// The step's own priority; a step without one has its plan's.
+    /// The step's own priority. `None`: the step has the priority of its plan.
     pub priority: Option<Priority>,
     pub due: Option<Day>,
     pub tags: Vec<String>,
     pub created_at: Option<Time>,
     pub created_by: String,
-    /// `confirm: required`, or the type `user_validation`.
+    /// Whether the file has `confirm: required` or the type `user_validation`.
     pub needs_confirmation: bool,
     pub confirmed: Option<Box<Confirmation>>,
     pub verify: Vec<Verify>,
-    /// `None`: unknown, so it overlaps everything but an empty list.
+    /// `None`: unknown. It overlaps every list that is not empty.
     pub touches: Option<Vec<String>>,
     /// The file's `result`, which planwatch never writes.
     pub result: Option<String>,
@@ -145,14 +146,14 @@ pub struct Step {
 /// What this machine has recorded about the run that claimed a step.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StepRun {
-    /// Where its output goes, relative to the plans directory.
+    /// The path of the run's log, relative to the plans directory.
     pub log: String,
-    /// The run's process exists, so the step is not closed before the run confirms it.
+    /// Whether the run's process exists. If so, the step is not closed before the run has verified it.
     pub is_live: bool,
 }
 
 impl Plan {
-    /// Returns the first step with this number; several steps with one number have a problem.
+    /// Returns the first step with this number. If several steps have the number, each of them has a problem.
     pub fn find(&self, id: &StepId) -> Option<&Step> {
         self.place_of(&id.number).map(|at| &self.steps[at])
     }
@@ -184,7 +185,7 @@ impl Plan {
         self.draft.get("incomplete").and_then(Value::as_bool).unwrap_or_default()
     }
 
-    /// Returns the status that is shown, and whether it comes from the steps (all are closed) or from the file.
+    /// Returns the status that is shown, and its source. An active plan is shown as completed if all its steps are closed.
     pub fn shown_status(&self) -> (Stated<PlanStatus>, StatusSource) {
         let all_closed = !self.steps.is_empty() && self.steps.iter().all(Step::is_closed);
         if self.status.is(PlanStatus::Active) && all_closed {
@@ -213,8 +214,8 @@ impl Step {
     /// Returns the effective status: a step that a run's worker completed is in progress until the run has verified
     /// it.
     ///
-    /// A run that died leaves a step with `verify` commands in this state. The file alone shows that: it has the status
-    /// completed, a claim and `verify` commands.
+    /// If the run died before, a step with `verify` commands is still in progress. The step's file alone shows this: it has
+    /// the status completed, a claim and `verify` commands.
     pub fn standing(&self) -> Stated<StepStatus> {
         if self.claim.is_some() && (self.is_under_run() || self.is_unverified()) {
             return Stated::Known(StepStatus::InProgress);
@@ -239,22 +240,22 @@ impl Step {
         self.claim.is_some() && self.claim_in_force().is_none() && !self.is_unverified()
     }
 
-    /// Returns whether the claim line has this claim, in force or not.
+    /// Returns whether the file's `claim` is this claim, in force or not.
     pub fn has_claim(&self, claim: &str) -> bool {
         self.claim.as_ref().is_some_and(|it| it.id == claim)
     }
 
-    /// Returns whether this claim ended in one of the attempts.
+    /// Returns whether one of the attempts ended this claim.
     pub fn has_attempt_of(&self, claim: &str) -> bool {
         self.attempts.iter().any(|it| it.is_of_claim(claim))
     }
 
-    /// Returns whether the claim line or an attempt names this claim.
+    /// Returns whether the file's `claim` or an attempt names this claim.
     pub fn names_claim(&self, claim: &str) -> bool {
         self.has_claim(claim) || self.has_attempt_of(claim)
     }
 
-    /// Returns the claim in force: a claim on a closed step is void, unless a live run has yet to verify it.
+    /// Returns the claim if it is in force: the step is in progress, or a live run has yet to verify the step.
     pub fn claim_in_force(&self) -> Option<&Claim> {
         self.claim.as_deref().filter(|_| self.status.is(StepStatus::InProgress) || self.is_under_run())
     }
@@ -268,19 +269,20 @@ impl Step {
         self.problems.iter().any(|it| it.severity() == Severity::Error)
     }
 
-    /// Returns why the step's own file cannot be understood, so that nothing in it counts.
+    /// Returns the problem that makes the step's own file unreadable. Nothing in such a file counts.
     pub fn unreadable(&self) -> Option<&Problem> {
         self.problems.iter().find(|it| it.code.refuses_writing())
     }
 
-    /// Returns why `depends` may lack steps that the file means: the file cannot be understood, or an item names no
-    /// step.
+    /// Returns the problem because of which `depends` may lack a step: the file is unreadable, or a dependency in it names
+    /// no step.
     ///
-    /// A dependency on a step that does not exist is clear: it counts as open.
+    /// A dependency on a step that does not exist is not such a problem. It is in `depends` and counts as open.
     pub fn unclear_dependencies(&self) -> Option<&Problem> {
         let is_unclear = |it: &&Problem| match it.code {
             Code::DependencyMissing => !Plans::is_between_files(it),
-            // In a line of the Steps list the problem does not matter: the front matter's `depends` counts.
+            // If the path is that of `plan.md`, the problem is in the Steps list, and the front matter's `depends` takes
+            // precedence.
             Code::DependenciesUnclear => it.path == self.path,
             Code::WrongType => it.message.starts_with("`depends` "),
             _ => false,
@@ -300,9 +302,9 @@ impl Step {
         self.result.as_deref().or(last)
     }
 
-    /// Returns the attempt that closed a step: the last one, if it records that.
+    /// Returns the last attempt, if it closed the step.
     ///
-    /// `None` for an open step, for one that was closed without an attempt, and in the reduced steps of a summary.
+    /// `None`: the step is open, it was closed without an attempt, or it is a reduced step of a summary.
     pub fn closing_attempt(&self) -> Option<&Attempt> {
         let closes = |outcome: &str| {
             outcome == "forced" || Words::default().read(outcome).is_some_and(StepStatus::is_closed)
@@ -316,10 +318,10 @@ impl Step {
         said.or(self.modified.filter(|_| self.is_closed()))
     }
 
-    /// Returns the time and kind of the newest record; else the file's modification time.
+    /// Returns the time and kind of the newest record. If there is no record, returns the file's modification time.
     ///
     /// Every surface shows this time, and staleness of steps in progress is computed from it. The creation time counts
-    /// only if there is another record; without one, the file's time is more informative.
+    /// only if there is another record. Otherwise the modification time is more informative.
     pub fn last_activity(&self) -> Option<(Time, &'static str)> {
         let attempts = self.attempts.iter().filter_map(Attempt::newest).map(|at| (at, "attempt"));
         let claim = self.claim.iter().filter_map(|it| it.at).map(|at| (at, "claim"));

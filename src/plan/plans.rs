@@ -1,4 +1,4 @@
-//! Many plans together: finding steps across them, and the problems that several files have only together.
+//! Sets of plans. Finds steps across plans, and problems that only several files together show.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
@@ -24,7 +24,7 @@ pub struct Plans {
     live: HashMap<PlanId, usize>,
     archived: HashMap<PlanId, usize>,
     claims: Claims,
-    /// For the index of each plan that has steps with ranges: the indices of its open steps.
+    /// Maps the index of each plan that has steps with ranges to the indices of its open steps.
     open: BTreeMap<usize, Vec<usize>>,
 }
 
@@ -64,13 +64,13 @@ impl Plans {
         plan.in_ranges(step, &open).take(most).map(|at| &plan.steps[at]).collect()
     }
 
-    /// Returns whether a problem is one of those that [`Plans::judged`] finds, which one file alone does not show.
+    /// Returns whether [`Plans::judged`] found the problem. Such a problem depends on several files.
     pub fn is_between_files(problem: &Problem) -> bool {
         let is_missing = problem.code == Code::DependencyMissing && problem.message.ends_with(COUNTS_AS_OPEN);
         is_missing || matches!(problem.code, Code::DependencyCycle | Code::ProgramMissing | Code::NameClash)
     }
 
-    /// Takes all plans of a directory and adds the problems that only all of them together show.
+    /// Adds to all plans of a plans directory the problems that depend on several files.
     pub fn judged(plans: Vec<Plan>) -> Self {
         let mut judged = Self::new(plans);
         let graph = Graph::of(&judged);
@@ -95,7 +95,7 @@ impl Plans {
             if step.claim_in_force().is_some() {
                 step.problems.retain(|it| it.code != Code::StaleClaim);
             }
-            // A file that cannot be read may have the claim.
+            // An unreadable file may still contain the claim, so it gets no problem.
             let Some(held) = claims.taken_back(step).filter(|_| step.unreadable().is_none()) else {
                 continue;
             };
@@ -111,7 +111,8 @@ impl Plans {
         self
     }
 
-    /// Whether no claim lapses by its own time stamp alone between two moments.
+    /// Whether no claim lapses between two times. Recorded claims do not count: whether they have lapsed was decided when
+    /// the records were read.
     pub fn is_steady(&self, now: Time, soon: Time) -> bool {
         let mut steps = self.live().flat_map(|it| &it.steps);
         steps.all(|it| self.claims.lapse(it, now) == self.claims.lapse(it, soon))
@@ -300,8 +301,8 @@ impl<'a> Finder<'a> {
         self.plans.plans[at].place_of(&id.number).map(|nth| self.firsts[at] + nth)
     }
 
-    /// Finds the node of `id`, which a step of `plan` names. `own` is the index of the plan that the id of `plan`
-    /// means; it is passed because most dependencies are within one plan.
+    /// Finds the node of `id`, which a step of `plan` names. `own` is the index of the plan that the id of `plan` means.
+    /// Passing it saves a look-up, because most dependencies are within one plan.
     pub(super) fn node(&self, plan: &Plan, own: Option<usize>, id: &StepId) -> Option<usize> {
         let is_own = id.plan.as_str() == plan.id.as_str();
         let at = if is_own { own } else { self.plans.place(&id.plan) }?;
@@ -367,8 +368,9 @@ impl<'a> Graph<'a> {
         }
     }
 
-    /// Returns the groups of steps that wait for each other: strongly connected components by Tarjan's algorithm
-    /// (SIAM J. Comput. 1, 1972), without recursion, because a chain of dependencies may be as long as a plan.
+    /// Returns the groups of steps that wait for each other. They are the strongly connected components, found by Tarjan's
+    /// algorithm (SIAM J. Comput. 1, 1972). It is implemented without recursion, because a chain of dependencies may be as
+    /// long as a plan.
     fn cycles(&self) -> Vec<Vec<usize>> {
         let n = self.edges.len();
         let (mut order, mut low, mut on_stack) = (vec![usize::MAX; n], vec![0; n], vec![false; n]);

@@ -1,4 +1,4 @@
-//! What can be wrong with a file, and what it means for claiming and writing.
+//! The problems that a file can have, and which of them prevent claiming or writing.
 
 use borsh::{BorshDeserialize, BorshSerialize};
 use schemars::JsonSchema;

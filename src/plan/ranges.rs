@@ -1,7 +1,7 @@
 //! Dependencies on ranges of steps, which are stored as ranges if they contain many steps.
 //!
-//! Each of 10,000 steps may say that it waits for all steps before it. Stored one by one, these are 50 million
-//! dependencies.
+//! For example, each step of a plan with 10,000 steps may depend on all previous steps. Stored one by one, these would be
+//! 50 million dependencies.
 
 use std::collections::HashSet;
 use std::ops::Range;
@@ -12,10 +12,11 @@ use crate::plan::id::StepId;
 use crate::plan::model::{Plan, Step};
 use crate::plan::step_number::StepNumber;
 
-/// How many steps the ranges in a step's text may add to its `depends`; a range that would add more stays a range.
+/// The maximum number of steps that the ranges in a step's text add to its `depends`. A range that would exceed this number
+/// is stored as a range.
 pub const MOST_SPELLED_OUT: usize = 100;
 
-/// The steps of the step's own plan from one number to another, both of them included.
+/// A dependency on the steps of the same plan from `first` to `last`, both included.
 #[derive(Debug, Clone, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
 pub struct StepRange {
     pub first: StepNumber,
@@ -90,7 +91,7 @@ pub(crate) struct Runs {
     /// The node of the plan's first step.
     first: usize,
     len: usize,
-    /// The graph's number of the first inner node, which has the number 1 in the tree.
+    /// The number of the first inner node in the graph. In the tree, this node has the number 1.
     inner: usize,
 }
 

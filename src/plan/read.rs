@@ -108,7 +108,7 @@ pub fn read_plan_by(
     plan
 }
 
-/// The lines of a Steps list by their steps; of two lines for one step, the first.
+/// Maps the number of each step to its line in the Steps list. If a step has several lines, the first one counts.
 pub(super) fn by_number(listed: &[Listed]) -> HashMap<&StepNumber, &Listed> {
     let mut lines = HashMap::with_capacity(listed.len());
     for it in listed {
@@ -152,8 +152,8 @@ pub(super) fn finish_steps(plan: &mut Plan) {
     report_duplicates(&mut plan.steps);
 }
 
-/// Reads only the step `wanted` of a plan, in a sequential plan also the step before it, and the steps of the plan that
-/// they depend on, directly or through others.
+/// Reads only the step `wanted` of a plan, and the steps of the plan that it depends on, directly or through others. In a
+/// sequential plan, also reads the step before it with its dependencies.
 ///
 /// `steps` are the numbers that have files; `read` returns the files of one number. Properties of the plan as a whole,
 /// such as progress, cannot be derived from the result. Bodies are included.
@@ -207,10 +207,10 @@ pub fn read_around(
     plan
 }
 
-/// Rereads a step's file, in a plan that is loaded with its body.
+/// Reads a step's file again. `plan` must be loaded with its body.
 ///
-/// Lines of problems in the Steps list count from the beginning of that body. "All previous steps" refers to the steps
-/// of the given plan.
+/// The lines of problems in the Steps list are counted from the beginning of that body. "All previous steps" refers to the
+/// steps of `plan`.
 pub fn read_step_of(plan: &Plan, id: &StepId, path: &str, content: Content, words: &Words) -> Step {
     let mut listed = steps_list::read(&plan.id, &markdown::outline(&plan.body));
     let numbers = all_numbers(plan.steps.iter().map(|it| &it.id.number).chain([&id.number]), &listed);

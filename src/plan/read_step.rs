@@ -71,7 +71,7 @@ pub(crate) fn read_step(
         step.status = Stated::Unknown("?".to_owned());
     }
     step.path.clone_from(&source.path);
-    // An unreadable file exists, so it has a fixed word instead of a hash.
+    // A file that cannot be read has a fixed word instead of a hash, because `None` would mean that no file exists.
     step.etag = Some(content.map_or_else(|| "unreadable".to_owned(), |it| it.etag.clone()));
     step.modified = content.map(|it| it.modified);
     if bodies == Bodies::Keep {
@@ -80,7 +80,8 @@ pub(crate) fn read_step(
     step
 }
 
-/// A Steps line with an invalid reference blocks its step, unless the front matter has `depends`.
+/// The problems of a step's line in the Steps list. An invalid reference in it blocks the step. But if the front matter has
+/// `depends`, the problem is only a warning.
 fn line_problems(listed: &Listed, is_own_key: bool) -> impl Iterator<Item = Problem> {
     let of = move |it: &Problem| {
         if is_own_key { Problem { code: Code::DependenciesUnclear, ..it.clone() } } else { it.clone() }
@@ -166,7 +167,7 @@ fn without_step_prefix(title: &str) -> &str {
 struct BodyDependencies {
     all: Vec<StepId>,
     ranges: Vec<StepRange>,
-    /// Whether either names at least one step.
+    /// Whether the line or the section names at least one step.
     is_said: bool,
 }
 
@@ -214,15 +215,15 @@ fn body_dependencies(
     BodyDependencies { all, ranges, is_said }
 }
 
-/// The maximum number of dependencies whose places are stored; further places would cost more than they help.
+/// The maximum number of dependencies of a step whose positions in the file are stored.
 const MOST_PLACES: usize = 100;
 
 /// Keys that mean `depends`, in any case and with any separator.
 const LIKE_DEPENDS: [&str; 6] =
     ["depends", "dependson", "dependencies", "dependency", "blockedby", "requires"];
 
-/// Warns of text and keys that look like a dependency but are not read. If the front matter has `depends`, nothing else
-/// counts.
+/// Reports text and keys that look like a dependency but are not read as one. If the front matter has `depends`, reports
+/// nothing, because only that key counts.
 fn report_unread(
     id: &StepId,
     fields: &mut Fields<'_>,
@@ -276,7 +277,7 @@ fn own_dependencies(
     let items = fields.items("depends").unwrap_or_default();
     let (mut own, mut places) = (Vec::with_capacity(items.len()), Vec::new());
     let mut last = None;
-    // Most lists are sorted; only others need a set to find what is named twice.
+    // The set finds steps that are named twice. Most lists are sorted and do not need it.
     let mut known: Option<HashSet<StepId>> = None;
     for item in items {
         match references::read_item(&id.plan, item.text().unwrap_or_default()) {
@@ -305,7 +306,7 @@ fn own_dependencies(
     Some((own, places))
 }
 
-/// Returns whether a list has a step already; `known` is made when the list is found not to be sorted.
+/// Returns whether a list already contains a step. `known` is made at the first step that is not in ascending order.
 fn is_named_before(known: &mut Option<HashSet<StepId>>, list: &[StepId], step: &StepId) -> bool {
     if known.is_none() && list.last().is_none_or(|it| it < step) {
         return false;
@@ -313,7 +314,7 @@ fn is_named_before(known: &mut Option<HashSet<StepId>>, list: &[StepId], step: &
     !known.get_or_insert_with(|| list.iter().cloned().collect()).insert(step.clone())
 }
 
-/// Returns whether a list names the steps that the text names; `numbers` are those of the step's plan.
+/// Returns whether a list names exactly the steps that the text names. `numbers` are the step numbers of the step's plan.
 fn same(
     a: &[StepId],
     (b, ranges): (&[StepId], &[StepRange]),

@@ -34,7 +34,7 @@ impl Attempt {
         self.at.max(recorded.and_then(|it| it.parse().ok()))
     }
 
-    /// The id of the claim that it ended.
+    /// The id of the claim that the attempt ended.
     pub fn claim(&self) -> Option<&str> {
         self.more.get("claim").and_then(Value::as_str)
     }
@@ -108,8 +108,8 @@ pub struct Claim {
 impl Attempt {
     /// Returns whether the attempt counts as a try of a worker: its run recorded it, or a later takeover did.
     ///
-    /// A person's tries never count, nor does a run that a person stopped: its attempt is `interrupted` and has an exit
-    /// code.
+    /// A person's tries do not count. A run that a person stopped does not count either: its attempt is `interrupted` and
+    /// has an exit code.
     pub fn counts_as_try(&self) -> bool {
         let has = |key: &str| self.more.contains_key(key);
         match self.outcome.as_deref() {

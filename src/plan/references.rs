@@ -31,11 +31,11 @@ pub(crate) fn read_item(plan: &PlanId, text: &str) -> Option<StepId> {
     own.or_else(|| read_step_id(text))
 }
 
-/// Reads the steps that a Dependencies section names, one by one, as a range or as `all previous steps`; `numbers` are
-/// those of the plan's steps, sorted.
+/// Reads the steps that a Dependencies section names, as single steps, ranges or `all previous steps`. `numbers` are the
+/// numbers of the plan's steps, sorted.
 ///
-/// Text in parentheses, the step itself and later steps of its plan do not count, nor do names in code, comments and
-/// URLs. A code span that consists only of a name counts.
+/// Text in parentheses, the step itself and later steps of its plan are ignored. Names in code, comments and URLs are
+/// ignored, too, but a code span that consists only of a name counts.
 pub(crate) fn read_section(step: &StepId, section: &str, numbers: &[StepNumber]) -> Section {
     let said = markdown::prose(section, |it| read_target(it).map(|number| format!("step-{number}")));
     let text = without_parentheses(&said);
@@ -95,7 +95,8 @@ pub(crate) fn number_at(text: &str) -> &str {
     if fraction > 0 { &text[..whole + 1 + fraction] } else { &text[..whole] }
 }
 
-/// Returns the plan that a reference belongs to; `None` if the reference is the end of another word.
+/// Returns the plan of a reference. `before` is the text before the reference. `None`: the reference is the end of another
+/// word.
 fn plan_before(own: &PlanId, before: &str) -> Option<PlanId> {
     let is_name = |c: char| c.is_alphanumeric() || matches!(c, '.' | '_' | '-');
     if before.chars().next_back().is_some_and(is_name) {
@@ -136,14 +137,14 @@ pub(crate) struct Group {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Named {
-    /// With marks of emphasis and code around it.
+    /// Includes the marks of emphasis and code around the item.
     pub(crate) outer: Range<usize>,
     pub(crate) span: Range<usize>,
     /// `None`: the item names no step.
     pub(crate) step: Option<StepId>,
 }
 
-/// Finds every `(depends: …)` and `(depends on …)` of a Steps line, which may be wrapped.
+/// Finds every `(depends: …)` and `(depends on …)` of a Steps line. The line may be wrapped.
 ///
 /// A group whose parenthesis is never closed ends at the end of its line.
 pub(crate) fn groups(plan: &PlanId, text: &str) -> Vec<Group> {
@@ -164,7 +165,7 @@ pub(crate) fn groups(plan: &PlanId, text: &str) -> Vec<Group> {
     found
 }
 
-/// The text with ASCII letters in lower case and blanks instead of line ends; every byte keeps its place.
+/// Converts ASCII letters to lower case and line ends to spaces. Byte positions do not change.
 fn on_one_line(text: &str) -> String {
     text.to_ascii_lowercase().replace(['\r', '\n'], " ")
 }

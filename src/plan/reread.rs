@@ -1,7 +1,7 @@
-//! Reads a plan again after a few of its files changed; for the other files, the earlier results are kept.
+//! Reads a plan again after a few of its files changed; for the other files, the earlier results are reused.
 //!
-//! The result is that of [`read_plan`](super::read::read_plan) for the same files, but the caller has to add the
-//! problems of the directory itself (`read::report_names`).
+//! The result is the same as that of [`read_plan`](super::read::read_plan) for these files, except that the caller has
+//! to add the problems of the directory itself (`read::report_names`).
 
 use std::collections::HashMap;
 
@@ -35,19 +35,19 @@ pub(crate) struct Files {
 /// What was read from a plan's files.
 #[derive(Debug)]
 pub(crate) struct Kept {
-    /// The plan as `plan.md` states it, without steps.
+    /// The plan as described in `plan.md`, without steps.
     plan: Plan,
     listed: Vec<Listed>,
     numbers: Vec<StepNumber>,
-    /// The problems that the file of each step has on its own, by path.
+    /// By path, the problems that were found when each step's file was read.
     problems: HashMap<String, Vec<Problem>>,
-    /// The steps by path, after [`Kept::take_back`]. They are moved, not copied, because each may name hundreds of
-    /// others.
+    /// The steps by path; empty until [`Kept::take_back`] moves the steps here. They are not copied, because each may
+    /// name hundreds of others.
     steps: HashMap<String, Step>,
 }
 
 impl Kept {
-    /// Takes back the steps of the plan, and drops the problems that later checks have added.
+    /// Moves the steps of the plan back into `self`, and drops the problems that later checks have added.
     pub(crate) fn take_back(&mut self, plan: Plan) {
         for mut step in plan.steps {
             let Some(problems) = self.problems.get(&step.path) else { continue };
@@ -57,7 +57,7 @@ impl Kept {
         }
     }
 
-    /// The plan and the listed steps as the plan's own file states them; `None` if the file has to be parsed.
+    /// Returns the plan and the listed steps of `plan.md` if the file is unchanged; `None` if it has to be parsed.
     fn plan_file(&self, file: &File, source: Option<&Source>) -> Option<(Plan, Vec<Listed>)> {
         let mut plan = Some(&self.plan).filter(|it| it.path == file.path && it.etag.is_some())?.clone();
         if let Some(source) = source {
@@ -68,9 +68,10 @@ impl Kept {
     }
 }
 
-/// Reads those files that may have changed and all that depends on them.
+/// Reads the files that may have changed, and the files of steps that such a change affects.
 ///
-/// `read` returns a file; `map` reads many steps, in their order. Problems of the directory itself are not reported.
+/// `read` reads a file. `map` parses many steps and returns them in the same order. Problems of the directory itself are
+/// not reported.
 pub(crate) fn read_again(
     earlier: Option<Kept>,
     (name, is_archived): (&str, bool),
@@ -118,7 +119,7 @@ type Lines<'a> = HashMap<&'a StepNumber, &'a Listed>;
 /// Files of steps that have to be parsed, each with its index among the files.
 type ToParse = Vec<(usize, (StepNumber, Source))>;
 
-/// The unchanged steps, each at the index of its file, and the files that have to be parsed.
+/// Returns the unchanged steps, each at the index of its file, and the files that have to be parsed.
 fn same_steps(
     earlier: Option<Kept>,
     files: &Files,
@@ -159,7 +160,8 @@ fn same_steps(
     (found, changed)
 }
 
-/// Whether what a step's file says may depend on the numbers of the plan's other steps, as "all previous steps" does.
+/// Whether the dependencies of a step may change with the numbers of the plan's other steps, as with "all previous
+/// steps".
 fn may_name_numbers(step: &Step) -> bool {
     // Without the step's text this cannot be known.
     step.body.is_empty() || references::section(&markdown::sections(&step.body)).is_some()

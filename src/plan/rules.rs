@@ -20,7 +20,7 @@ pub enum Obstacle {
         step: StepId,
         status: Option<String>,
     },
-    /// In a sequential plan: the step before it is not closed.
+    /// The plan is sequential, and the preceding step, which is `step`, is not closed.
     Before {
         step: StepId,
     },
@@ -37,7 +37,7 @@ pub enum Obstacle {
     Claimed {
         by: Option<String>,
     },
-    /// The status is neither `pending` nor `in_progress`, or it is [`NOT_VERIFIED`].
+    /// The step's status, which is [`NOT_VERIFIED`] or any other status except `pending` and `in_progress`.
     Status(String),
 }
 
@@ -58,7 +58,7 @@ pub fn is_lapsed(plans: &Plans, step: &Step, now: Time) -> bool {
     plans.claims().lapse(step, now).is_some()
 }
 
-/// Whether the claim of a step in progress lapsed and no other working tree or machine has taken it over.
+/// Whether the claim of a step in progress has lapsed, and no other recorded claim on the step is in force.
 pub fn is_free_again(plans: &Plans, step: &Step, now: Time) -> bool {
     is_lapsed(plans, step, now) && plans.claims().holder(step).and_then(InForce::of).is_none()
 }
@@ -75,7 +75,7 @@ pub fn obstacles(plans: &Plans, plan: &Plan, step: &Step, now: Time) -> Vec<Obst
         }
         _ => found.push(Obstacle::Status(step.status.word().to_owned())),
     }
-    // This includes a claim that the file does not contain: it was made elsewhere, or the file lost it.
+    // `holder` is a claim that is not in the file: it was made elsewhere, or the file lost it.
     let holder = plans.claims().holder(step).filter(|_| found.is_empty());
     found.extend(holder.map(|it| Obstacle::Claimed { by: it.by.clone() }));
     found.extend(
@@ -104,7 +104,7 @@ pub fn is_ready(plans: &Plans, plan: &Plan, step: &Step, now: Time) -> bool {
         Some(StepStatus::InProgress) => is_lapsed(plans, step, now),
         _ => false,
     };
-    // Most steps are closed or waiting, and need no more than this check.
+    // Most steps are closed or waiting, so the first two conditions decide, and `obstacles` is rarely called.
     is_open && !waits(plans, plan, step) && obstacles(plans, plan, step, now).is_empty()
 }
 
@@ -116,13 +116,13 @@ fn waits(plans: &Plans, plan: &Plan, step: &Step) -> bool {
         || !plans.open_in_ranges(plan, step, 1).is_empty()
 }
 
-/// The step that has to be closed first because the plan is sequential.
+/// Returns the preceding step if the plan is sequential: it has to be closed first.
 pub(crate) fn before<'a>(plan: &'a Plan, step: &Step) -> Option<&'a Step> {
     let first = || plan.steps.partition_point(|it| it.id.number < step.id.number);
     (plan.order == Order::Sequential).then(|| plan.steps[..first()].last()).flatten()
 }
 
-/// Returns the dependencies that are not closed; in a sequential plan the step before counts as one.
+/// Returns the dependencies that are not closed. In a sequential plan, the preceding step counts as a dependency.
 ///
 /// Of the open steps in ranges, only the first [`MOST_SPELLED_OUT`] are returned.
 pub fn open_dependencies(plans: &Plans, plan: &Plan, step: &Step) -> Vec<Obstacle> {
@@ -156,14 +156,15 @@ fn open_before<'a>(plan: &'a Plan, step: &Step) -> Option<&'a Step> {
     before(plan, step).filter(|it| !it.is_closed())
 }
 
-/// Returns the existing steps that a step depends on; in a sequential plan the step before counts as one.
+/// Returns the existing steps that a step depends on. In a sequential plan, the preceding step counts as a dependency.
 pub fn dependencies<'a>(plans: &'a Plans, plan: &'a Plan, step: &'a Step) -> impl Iterator<Item = &'a Step> {
     let held = step.ranges.iter().flat_map(|it| &plan.steps[plan.places_in(it)]);
     let named = step.depends.iter().filter_map(move |it| dependency(plans, plan, it));
     named.chain(held).chain(before(plan, step))
 }
 
-/// Finds a dependency. The step's own plan is `plan`, even if it is archived and a live plan has the same id.
+/// Finds a dependency of a step of `plan`. If the id names that plan, the step is looked up in `plan` itself, even if
+/// `plan` is archived and a live plan has the same id.
 fn dependency<'a>(plans: &'a Plans, plan: &'a Plan, id: &StepId) -> Option<&'a Step> {
     if id.plan == plan.id { plan.find(id) } else { plans.step(id) }
 }
@@ -290,7 +291,8 @@ pub struct Next<'a> {
     pub why: String,
 }
 
-/// Returns the state that `next` reports for a plan; for a program the best state of its plans and own steps.
+/// Returns the state that `next` reports for a plan. For a program, returns the state among those of its plans and its
+/// own steps that comes first in [`State`].
 pub fn state(plans: &Plans, plan: &Plan, now: Time) -> State {
     if plan.kind != PlanKind::Program || plan.is_archived {
         return next(plans, plan, now).state;
@@ -299,7 +301,8 @@ pub fn state(plans: &Plans, plan: &Plan, now: Time) -> State {
     asked.map(|it| next(plans, it, now).state).min().unwrap_or(State::Empty)
 }
 
-/// Returns the lowest-numbered ready step of a plan, except steps that are given up, or why there is none.
+/// Returns the ready step of a plan with the lowest number, or the reason why there is none. Steps that are given up are
+/// ignored.
 pub fn next<'a>(plans: &'a Plans, plan: &'a Plan, now: Time) -> Next<'a> {
     let answer = |state, step, why| Next { plan, state, step, why };
     if let Some((state, why)) = closed_state(plan) {
@@ -324,7 +327,7 @@ pub fn next<'a>(plans: &'a Plans, plan: &'a Plan, now: Time) -> Next<'a> {
     answer(State::Blocked, None, why_blocked(plans, plan, now))
 }
 
-/// The number of a claimed step, and its worker.
+/// Returns the number and worker of a step that is claimed or in progress, as in `1 (ann)`; `None` for other steps.
 fn worked_on(plans: &Plans, plan: &Plan, step: &Step, now: Time) -> Option<String> {
     let by = match plans.claims().holder(step) {
         Some(held)
@@ -375,14 +378,14 @@ pub fn why_ready(plans: &Plans, plan: &Plan, step: &Step, now: Time) -> String {
         (1, _) => format!("{}, which it depends on, is closed", list("step", &closed)),
         (_, _) => format!("{}, which it depends on, are closed", list("step", &closed)),
     };
-    // Problems from the Steps list have the path of `plan.md`. They have this code only if the front matter has
-    // `depends`, which overrides the list.
+    // A problem from the Steps list, which has the path of `plan.md`, is ignored: it has this code only if the front
+    // matter has `depends`, which overrides the list.
     let unclear =
         step.problems.iter().find(|it| it.code == Code::DependenciesUnclear && it.path == step.path);
     unclear.map_or_else(|| why.clone(), |it| format!("{why}, but {}", it.message))
 }
 
-/// Names the obstacles of the open steps, except their dependencies on steps of the same plan.
+/// Names one obstacle of each open step, for at most five steps. Dependencies on steps of the same plan are left out.
 fn why_blocked(plans: &Plans, plan: &Plan, now: Time) -> String {
     if plan.is_faulty() {
         return "plan.md has an error; `check` names it".to_owned();
@@ -413,7 +416,7 @@ fn why_blocked(plans: &Plans, plan: &Plan, now: Time) -> String {
     why
 }
 
-/// `step 1`, `steps 1, 2`.
+/// Returns `step 1` or `steps 1, 2`.
 fn list(noun: &str, names: &[String]) -> String {
     let plural = if names.len() == 1 && !names[0].contains(" to ") { "" } else { "s" };
     format!("{noun}{plural} {}", names.join(", "))
@@ -421,7 +424,8 @@ fn list(noun: &str, names: &[String]) -> String {
 
 /// Returns each active plan's next step, most urgent first.
 ///
-/// Ordered by priority (the step's own, else its plan's), then by how many open steps wait for it, then by age.
+/// The order is by priority (the step's own, else its plan's), then by how many open steps wait for the step, then by
+/// age, then by the plan's name.
 pub fn candidates<'a>(plans: &'a Plans, now: Time) -> Vec<Next<'a>> {
     let waiting = Waiting::of(plans);
     let ready = plans.live().map(|it| next(plans, it, now)).filter(|it| it.step.is_some());
@@ -481,7 +485,7 @@ impl PartialEq for Turn<'_> {
 
 impl Eq for Turn<'_> {}
 
-/// Says why the first of several candidates comes before the second; `None` if only its name decides.
+/// Explains why the first of several candidates comes before the second; `None` if only the plan's name decides.
 pub fn why_first(plans: &Plans, found: &[Next<'_>]) -> Option<String> {
     let [first, second, ..] = found else { return None };
     let waiting = Waiting::of(plans);

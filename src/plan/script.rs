@@ -28,7 +28,7 @@ pub struct Script {
     pub path: String,
     /// The first heading of level 1; else the id.
     pub name: String,
-    /// One shell command line; empty, with a problem, if the file has none.
+    /// One shell command line. If the file has none, the text is empty, and `problems` reports that.
     pub command: String,
     /// As written in the file; `.` by default.
     pub directory: String,
@@ -40,7 +40,7 @@ pub struct Script {
     pub problems: Vec<Problem>,
 }
 
-/// Reads a script; what is wrong in it becomes its problems.
+/// Reads a script. Faults in the file become its `problems`.
 pub fn read(source: &Source) -> Script {
     let (mut script, mut problems) = read_file(source, |fields, body| script_of(&source.path, fields, body));
     if script.command.trim().is_empty() && problems.is_empty() {
@@ -70,7 +70,7 @@ fn script_of(path: &str, fields: &mut Fields<'_>, body: &str) -> Script {
     }
 }
 
-/// Returns a directory relative to `root`, without `.` and `..`; `None` if it is outside.
+/// Returns a directory relative to `root`, without `.` and `..`; `None` if the directory is not in `root`.
 ///
 /// Purely lexical: symbolic links are checked by `src/disk`.
 pub fn inside(root: &Path, directory: &str) -> Option<PathBuf> {
@@ -88,7 +88,7 @@ pub fn inside(root: &Path, directory: &str) -> Option<PathBuf> {
     Some(found)
 }
 
-/// The path that a command begins with, if it begins with one: `./build.sh` for `./build.sh --fast`.
+/// Returns the path at the beginning of a command, if there is one: `./build.sh` for `./build.sh --fast`.
 pub fn program_path(command: &str) -> Option<&str> {
     let word = command.split_whitespace().next()?;
     let is_plain = |c: char| c.is_alphanumeric() || matches!(c, '/' | '.' | '-' | '_' | '+');

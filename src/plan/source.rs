@@ -104,7 +104,7 @@ pub(crate) fn parse<'a>(path: &str, bytes: &'a [u8]) -> Parsed<'a> {
     parsed
 }
 
-/// The part that [`parse`] treats as the body, without reading the front matter.
+/// Returns the same body as [`parse`], but does not parse the front matter.
 pub(crate) fn body(bytes: &[u8]) -> &str {
     let text = if bytes.len() > front_matter::MAX_FILE { None } else { std::str::from_utf8(bytes).ok() };
     let text = text.unwrap_or_default();

@@ -20,7 +20,7 @@ pub(crate) use places::{Places, places};
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct StepItem {
     pub(crate) title: String,
-    /// Its number in the list; `None`: its position in the list decides.
+    /// The number that the list states for the item, if any.
     pub(crate) number: Option<StepNumber>,
     /// The text below the heading, with LF line ends; empty if there is none.
     pub(crate) text: String,
@@ -53,8 +53,8 @@ pub(crate) enum NotSteps {
     Item { item: usize, reason: String },
 }
 
-/// Reads Markdown, or JSON if the text begins with `{` or `[`, but not with `[[`. The second value: whether there is
-/// text around the steps.
+/// Reads a list of steps: as JSON if the text begins with `{` or `[` but not with `[[`, otherwise as Markdown. The
+/// second value of the result is whether there is other text around the steps.
 pub(crate) fn read(plan: &Plan, text: &str, words: &Words) -> Result<(Vec<StepItem>, bool), NotSteps> {
     let is_json = text.trim_start_matches('\u{feff}').trim_start().starts_with(['[', '{']);
     let (items, has_more) = match is_json && !text.trim_start().starts_with("[[") {
@@ -64,14 +64,14 @@ pub(crate) fn read(plan: &Plan, text: &str, words: &Words) -> Result<(Vec<StepIt
     if items.is_empty() { Err(NotSteps::None) } else { Ok((items, has_more)) }
 }
 
-/// Reads a YAML list of titles or mappings, with the fields of JSON.
+/// Reads a YAML list of titles or of mappings. The mappings have the same fields as the objects in JSON.
 pub(crate) fn read_yaml(plan: &Plan, text: &str, words: &Words) -> Result<Vec<StepItem>, NotSteps> {
     let value = data::read(text).map_err(|NotData { place, reason }| at(place, reason))?;
     let items = json::items(plan, &value, words).map_err(|it| with_place(it, text))?;
     if items.is_empty() { Err(NotSteps::None) } else { Ok(items) }
 }
 
-/// Adds the place at which the item begins, because the parsed values have no places.
+/// Adds the item's line and column to an error, because the parsed values have no positions.
 fn with_place(error: NotSteps, text: &str) -> NotSteps {
     let NotSteps::Item { item, .. } = error else { return error };
     let Ok(tree) = yaml::parse_node(text) else { return error };
@@ -139,14 +139,14 @@ fn is_bare(text: &str) -> bool {
 /// Reads a document as `import` does.
 fn sectioned(text: &str, words: &Words) -> Result<(Vec<(StepNumber, Draft)>, String), NotSteps> {
     check_own_list(text)?;
-    // With this name, the file is not taken for the data of another tool.
+    // This name makes `convert` read the file as Markdown and not as the data of another tool.
     let file = SourceFile { path: "steps.md".to_owned(), bytes: text.as_bytes().to_vec() };
     let imported = import::convert("steps", &[file], words).map_err(|_| NotSteps::None)?;
     let plan = imported.plans.into_iter().next().ok_or(NotSteps::None)?;
     Ok((plan.steps, plan.plan.map(|it| it.text).unwrap_or_default()))
 }
 
-/// Refuses a Steps list in which an item names no step, because that item would be ignored.
+/// Refuses a Steps list in which some items name steps and others do not, because the others would be ignored.
 fn check_own_list(text: &str) -> Result<(), NotSteps> {
     let outline = markdown::outline(text);
     let listed = steps_list::read(&PlanId::new("steps"), &outline);
@@ -180,7 +180,7 @@ fn own_number(heading: &str) -> Option<StepNumber> {
 struct Numbers {
     /// The numbers of items that begin with `step-N`.
     labels: Vec<Option<StepNumber>>,
-    /// The document's own numbers of the items, or numbers from 1.
+    /// The numbers of the items in the document, or numbers from 1 if it has none.
     counted: Vec<StepNumber>,
 }
 
@@ -193,7 +193,8 @@ impl Numbers {
     }
 }
 
-/// The dependencies of an item: other items, else existing steps of plans.
+/// Returns the dependencies of an item: other items or, where no item matches, existing steps. `None` if the document
+/// states none.
 fn waits(
     plan: &Plan,
     nth: usize,

@@ -5,25 +5,27 @@ use std::str::FromStr;
 
 use borsh::{BorshDeserialize, BorshSerialize};
 
-/// A step's place in its plan.
+/// The number of a step, which determines its position in the plan.
 ///
-/// Stored as decimal digits, never as a float: a rounding error such as that of 0.1 + 0.2 must not appear in a file
-/// name, and the order must be total. `2.10` and `2.1` are the same place. At most 9 digits before the point and 100
-/// after it.
+/// The number is an exact decimal, never a float: a rounding error such as that of 0.1 + 0.2 must not appear in a file
+/// name, and the order must be total. `2.10` and `2.1` are the same number. It has at most 9 digits before the point and
+/// 100 after it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, BorshSerialize, BorshDeserialize)]
 pub struct StepNumber {
     whole: u32,
-    /// The digits after the point; `None` for a whole number. Invariant: no trailing zero, so that the order of strings
-    /// is the order of decimals. Empty strings instead of `None` would compare slowly: their pointers are dangling, and
-    /// on some processors a read of no bytes at such an address takes hundreds of cycles. Dense plans compare millions
-    /// of numbers and store each several times, so the fraction is a thin pointer (benchmark T16).
+    /// The digits after the point; `None` for a whole number. There is no trailing zero, so that the order of the strings
+    /// is the order of the decimals.
+    ///
+    /// Dense plans compare millions of numbers and store each several times (benchmark T16). The fraction is a box,
+    /// because that is a thin pointer. A whole number has `None` and not an empty string, because the pointer of an empty
+    /// string is dangling: on some processors, reading zero bytes at such an address takes hundreds of cycles.
     fraction: Option<Box<Fraction>>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, BorshSerialize, BorshDeserialize)]
 struct Fraction(String);
 
-/// Digits that a number may have after its point.
+/// The maximum number of digits after the point.
 pub const MAX_FRACTION: usize = 100;
 const MAX_WHOLE: usize = 9;
 const LARGEST_WHOLE: u32 = 999_999_999;
@@ -32,7 +34,7 @@ const LARGEST_WHOLE: u32 = 999_999_999;
 #[error("`{0}` is not a step number: at most 9 digits, then optionally a point and at most 100 digits")]
 pub struct NotAStepNumber(pub String);
 
-/// No number fits: it would need more than 100 digits after the point, or be larger than 999999999, or less than 0.
+/// No number fits: it would have more than 100 digits after the point, be larger than 999999999, or be less than 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("there is no room for another step number here")]
 pub struct NoRoom;
@@ -51,9 +53,9 @@ impl StepNumber {
         Self { whole: whole.min(LARGEST_WHOLE), fraction: None }
     }
 
-    /// Returns the place in the middle between this and a larger number.
+    /// Returns the number halfway between this number and a larger one.
     ///
-    /// The result is exact: between 2 and 3 comes 2.5, between 2.5 and 3 comes 2.75.
+    /// The result is exact: 2.5 for 2 and 3, 2.75 for 2.5 and 3.
     pub fn midpoint(&self, next: &Self) -> Result<Self, NoRoom> {
         let len = self.fraction().len().max(next.fraction().len()) + 1;
         let sum = add(&self.digits(len), &next.digits(len));
@@ -73,13 +75,13 @@ impl StepNumber {
         Ok(Self::whole(self.whole + 1))
     }
 
-    /// Returns half of this number; it is free if this is the lowest number of the plan.
+    /// Returns half of this number. If this is the lowest number of the plan, no step has the result.
     pub fn below(&self) -> Result<Self, NoRoom> {
         let zero = Self::whole(0);
         if *self == zero { Err(NoRoom) } else { zero.midpoint(self) }
     }
 
-    /// Returns this number plus 1, with the same fraction: the number of a step after the last one.
+    /// Returns this number plus 1, with the same fraction, as the number for a step after the last one.
     pub fn plus_one(&self) -> Result<Self, NoRoom> {
         let whole = self.successor()?.whole;
         Ok(Self { whole, fraction: self.fraction.clone() })
@@ -101,7 +103,7 @@ impl StepNumber {
         self.to_string().parse::<f64>().map_or(serde_json::Value::Null, Into::into)
     }
 
-    /// Nine digits of the whole part and `len` of the fraction.
+    /// Returns the whole part with nine digits, followed by the fraction with `len` digits.
     fn digits(&self, len: usize) -> Vec<u8> {
         let text = format!("{:09}{:0<len$}", self.whole, self.fraction());
         text.bytes().map(|it| it - b'0').collect()
@@ -198,7 +200,7 @@ mod tests {
         assert_eq!(n("999999999").successor(), Err(NoRoom));
     }
 
-    /// A plan with dense dependencies holds hundreds of thousands of them, several times (T16).
+    /// A plan with dense dependencies has hundreds of thousands of them, and stores each several times (benchmark T16).
     #[test]
     fn a_dependency_takes_32_bytes() {
         assert_eq!(size_of::<crate::plan::id::StepId>(), 32);

@@ -1,4 +1,4 @@
-//! The `## Steps` list of a plan's body: the steps it names, and lines added, moved or removed in its own style.
+//! Reads the steps that the `## Steps` list of a plan's body names, and adds, moves and removes lines in the list's style.
 
 mod edit;
 mod line;
@@ -38,7 +38,7 @@ pub(crate) struct Listed {
 }
 
 impl Listed {
-    /// The ranges of the body that hold the number of the line's own step.
+    /// The ranges of the body in which the number of the line's own step is written.
     pub(crate) fn own_names(&self) -> Vec<Range<usize>> {
         self.line.numbers.iter().map(|it| self.at + it.start..self.at + it.end).collect()
     }
@@ -55,7 +55,7 @@ impl Listed {
         self.span.clone()
     }
 
-    /// Sets `problems` and `place`, with places in the file; the body begins at `body_at`.
+    /// Sets `problems` and `place`, with positions in the file. The body begins at the byte `body_at` of the file.
     pub(crate) fn locate(&mut self, path: &str, file: &Lines<'_>, body_at: usize) {
         let report = |at: usize, message: String, hint: &str| {
             let place = file.place(body_at + self.at + at);
@@ -89,7 +89,8 @@ pub(crate) fn names_steps(plan: &PlanId, body: &str) -> bool {
     !read(plan, &markdown::outline(body)).is_empty()
 }
 
-/// Returns a `plan.md` whose list also names this step; unchanged if it has no list or names the step already.
+/// Returns a `plan.md` with a line for this step in its list. The file is unchanged if it has no list, or if the list
+/// already names the step.
 pub(crate) fn with_step(
     plan: &PlanId,
     file: &[u8],
@@ -103,8 +104,10 @@ pub(crate) fn with_step(
     if is_named { file.to_vec() } else { with_line(plan, file, number, title, depends) }
 }
 
-/// Returns a `plan.md` with a list of these steps, below the text that follows its heading Steps, or at its end; unchanged if
-/// it has a list.
+/// Returns a `plan.md` with a list of these steps. The file is unchanged if it already has a list.
+///
+/// The list follows the text below the heading Steps. If there is no such heading, heading and list are added at the end
+/// of the file.
 pub(crate) fn with_list<'a>(
     plan: &PlanId,
     file: &[u8],
@@ -138,7 +141,7 @@ pub(crate) fn with_list<'a>(
     [&file[..start], body[..at].as_bytes(), text.as_bytes(), body[at..].as_bytes()].concat()
 }
 
-/// Where the last line of the text between a section's heading and the next one ends; `None` if there is no text.
+/// Returns the end of the last line of text between a section's heading and the next heading; `None` if there is no text.
 fn end_of_text(body: &str, outline: &Outline, section: &Range<usize>) -> Option<usize> {
     let next = outline.headings.iter().map(|it| it.span.start).find(|it| *it >= section.start);
     let text = &body[section.start..next.unwrap_or(section.end).min(section.end)];
@@ -163,8 +166,8 @@ pub(crate) fn with_line(
     })
 }
 
-/// Returns a `plan.md` in which the line of a step has another title and other dependencies. What is below the line
-/// stays. `depends`: `None` keeps those of the line.
+/// Returns a `plan.md` in which the line of a step has another title and other dependencies. If `depends` is `None`, the
+/// line keeps its dependencies. The lines below it usually stay (see `edit::retold`).
 pub(crate) fn with_changed_line(
     plan: &PlanId,
     file: &[u8],
@@ -190,7 +193,7 @@ pub(crate) fn with_moved(plan: &PlanId, file: &[u8], from: &StepNumber, to: &Ste
     })
 }
 
-/// Returns a `plan.md` without a step's line, and the removed text; lines that depended on the step depend on `heirs`
+/// Returns a `plan.md` without a step's line, and the removed text. Lines that depended on the step depend on `heirs`
 /// instead.
 pub(crate) fn without_step(
     plan: &PlanId,
@@ -221,9 +224,10 @@ pub(crate) fn blocks(plan: &PlanId, body: &str) -> Vec<(StepNumber, String)> {
     lines.iter().map(|it| (it.number.clone(), body[edit::block(body, it)].to_owned())).collect()
 }
 
-/// Returns a body in which `block` replaces or becomes a step's line; without a block, the line is removed.
+/// Returns a body in which `block` replaces the line of a step, or is added as that line. If `block` is `None`, the line
+/// is removed.
 ///
-/// Returns `None` if there is a block but no list to hold it.
+/// Returns `None` if there is a block, but the body has no list.
 pub(crate) fn with_block(
     plan: &PlanId,
     body: &str,
@@ -253,7 +257,7 @@ fn deletions(body: &str, lines: &[Listed], number: &StepNumber, removed: &mut St
     splices
 }
 
-/// Returns a `plan.md` whose lines depend on `heirs` where they depended on `old`.
+/// Returns a `plan.md` in which the lines that depended on `old` depend on `heirs` instead.
 pub(crate) fn relinked(plan: &PlanId, file: &[u8], old: &StepId, heirs: &[StepId]) -> Vec<u8> {
     edited(plan, file, |_, lines| relinkings(plan, lines, old, heirs))
 }
@@ -270,9 +274,9 @@ fn relinkings(plan: &PlanId, lines: &[Listed], old: &StepId, heirs: &[StepId]) -
     lines.iter().filter(is_other).flat_map(|it| edit::relinking(plan, it, old, heirs)).collect()
 }
 
-/// Reads the list below the heading Steps; items that name no step are skipped.
+/// Reads the list below the heading Steps. Items that name no step are skipped.
 ///
-/// A nested item is also read, unless an item around it names a step; the outer item may be a phase, for example.
+/// Nested items are read, too, for example below the name of a phase, but not below an item that names a step.
 pub(crate) fn read(plan: &PlanId, outline: &Outline) -> Vec<Listed> {
     let is_steps = |it: &str| it.trim_end_matches(':').eq_ignore_ascii_case("steps");
     let Some(section) = outline.section(is_steps) else { return Vec::new() };

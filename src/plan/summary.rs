@@ -9,13 +9,13 @@ use crate::plan::plans::Plans;
 use crate::plan::records::{Attempt, Note};
 use crate::plan::words::{PlanStatus, StepStatus};
 
-/// A plan of which only some steps are whole, and which has no body.
+/// A plan without its body, in which only some steps are whole.
 ///
-/// A step stays whole if it has a claim, or if it is pending, has a file, waits for no other step of its plan, and the
-/// plan is active and not archived. The other steps are reduced to what the counts, rules and times of the plan and of
-/// other steps need: for example, the newest time of their attempts and notes, and whether there is a file. Problems
-/// that involve several files are still found, but without their line and column. The other fields of a reduced step
-/// are wrong, so the plan inside is not accessible.
+/// A step stays whole if it has a claim. If its plan is active and not archived, a step also stays whole if it is pending,
+/// has a file, and waits for no other step of the plan. The other steps are reduced to the data for the counts, rules and
+/// times of the plan and of other steps: for example, the newest time of their attempts and notes, and whether there is a
+/// file. Problems that involve several files are still found, but without their line and column. The other fields of a
+/// reduced step are wrong, so the plan inside is private.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PlanSummary(Plan);
 
@@ -40,14 +40,14 @@ impl PlanSummaries {
         Self(Plans::judged(summaries.into_iter().map(|it| it.0).collect()))
     }
 
-    /// Applies a function that reads no more of the steps than the rules do, such as one that adds claims.
+    /// Applies a function to the plans, such as one that adds claims. It may read only the fields that rules read, too.
     #[must_use]
     pub fn map(self, of: impl FnOnce(Plans) -> Plans) -> Self {
         Self(of(self.0))
     }
 
-    /// The plans for rules, for counts and for what a plan's own file says. Most steps are reduced. Beyond what rules
-    /// and counts need, read a step's fields only if a rule found the step ready.
+    /// Returns the plans, for rules, counts and the contents of a plan's own file. Most steps are reduced, so only the
+    /// fields that rules and counts need may be read. If a rule found a step ready, all its fields may be read.
     pub fn with_reduced_steps(&self) -> &Plans {
         &self.0
     }
@@ -68,7 +68,7 @@ impl Plan {
         PlanSummary(self)
     }
 
-    /// The plan as [`Plan::summarize`] reduces it, without a copy of what the summary leaves out.
+    /// Returns the same as [`Plan::summarize`], but copies only what the summary contains.
     #[must_use]
     pub fn summary(&self) -> PlanSummary {
         let is_gated = self.is_gated();
@@ -109,7 +109,7 @@ impl Plan {
         })
     }
 
-    /// Whether each dependency of a step is an earlier step of the same plan, as [`Plan::waits_inside`] says.
+    /// The value for [`Plan::waits_inside`]: whether all dependencies of all steps are earlier steps of the same plan.
     pub(crate) fn is_waiting_inside(&self) -> bool {
         let is_before = |at: usize, id: &StepId| {
             id.plan == self.id && self.place_of(&id.number).is_some_and(|place| place < at)
@@ -122,10 +122,11 @@ impl Plan {
         !self.confirm_phases.is_empty() || !self.confirmations.is_empty()
     }
 
-    /// Whether a step may be ready as far as the plan's own files show, or has a claim. Other plans, the machine's
-    /// records and the time can only add obstacles, except that a step becomes ready when its claim lapses.
+    /// Whether a step has a claim, or may be ready according to the plan's own files.
     ///
-    /// `open` are the positions of the steps that are not closed; empty if no step has ranges.
+    /// In a step without a claim, other plans, the claim records and the time can only add obstacles. A step with a claim
+    /// may become ready when the claim lapses. `open` contains the indices of the steps that are not closed; it is empty
+    /// if no step has ranges.
     fn is_kept_whole(&self, step: &Step, open: &[usize]) -> bool {
         step.claim.is_some() || (step.status.is(StepStatus::Pending) && self.may_hand_out(step, open))
     }

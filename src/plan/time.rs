@@ -1,4 +1,4 @@
-//! Points in time as files spell them: read in several forms, written in one.
+//! Days and points in time. Times are read in several text forms and written in one.
 
 use std::fmt;
 use std::str::FromStr;
@@ -77,7 +77,7 @@ impl From<Day> for String {
 pub struct NotATime(pub String);
 
 impl Time {
-    /// Takes nanoseconds since 1970; a time out of range becomes the nearest time in range.
+    /// Converts nanoseconds since 1970. A time out of range becomes the nearest time in range.
     pub fn from_nanoseconds(ns: i128) -> Self {
         let clamped = ns.clamp(Timestamp::MIN.as_nanosecond(), Timestamp::MAX.as_nanosecond());
         Self(Timestamp::from_nanosecond(clamped).unwrap_or(Timestamp::UNIX_EPOCH))
@@ -108,7 +108,7 @@ impl Time {
         Self(Timestamp::from_millisecond(self.0.as_millisecond()).unwrap_or(self.0))
     }
 
-    /// Returns the next millisecond; the latest millisecond in range stays.
+    /// Returns the start of the next millisecond, or the same time if that would be out of range.
     #[must_use]
     pub fn next_millisecond(self) -> Self {
         Self(Timestamp::from_millisecond(self.0.as_millisecond().saturating_add(1)).unwrap_or(self.0))
@@ -119,12 +119,12 @@ impl Time {
         self.0.strftime("%Y-%m-%dT%H:%M:%S.%3fZ").to_string()
     }
 
-    /// Returns the time as text for a file's name: `20261121T091403.250Z`; names sort as their times do.
+    /// Returns the time as text for a file's name: `20261121T091403.250Z`. Such names sort in the order of their times.
     pub fn stamp(self) -> String {
         self.0.strftime("%Y%m%dT%H%M%S.%3fZ").to_string()
     }
 
-    /// Reads what [`Self::stamp`] wrote, and nothing else.
+    /// Reads exactly the form that [`Self::stamp`] returns.
     pub fn from_stamp(stamp: &str) -> Option<Self> {
         let (date, clock) = stamp.split_once('T')?;
         let part = |text: &str, from: usize, to: usize| text.get(from..to).map(str::to_owned);
@@ -151,7 +151,7 @@ impl FromStr for Time {
         let midnight = |it: Date| at_utc(it.to_datetime(jiff::civil::Time::midnight()));
         let day = || trimmed.parse().ok().and_then(midnight);
         let parsed = trimmed.parse::<Timestamp>().ok().or_else(local).or_else(day);
-        // RFC 3339 has no years before 0, and their text could not be read again.
+        // Years before 0 are refused: RFC 3339 does not have them, and their text could not be read again.
         let parsed = parsed.filter(|it| it.to_zoned(TimeZone::UTC).year() >= 0);
         parsed.map(Self).ok_or_else(|| NotATime(text.to_owned()))
     }
@@ -171,7 +171,8 @@ impl From<Time> for String {
     }
 }
 
-/// Reads a span of time, in seconds: `90s`, `30m`, `2h`, `1d`, `1h30m`; at least a second, at most 366 days.
+/// Reads a duration such as `90s`, `30m`, `2h`, `1d` or `1h30m`, and returns it in seconds. It must be at least 1 second
+/// and at most 366 days.
 pub fn read_seconds(text: &str) -> Option<i64> {
     let mut rest = text.trim();
     let mut sum: i64 = 0;

@@ -2,10 +2,10 @@
 
 use unicode_normalization::UnicodeNormalization;
 
-/// What makes a path a pattern.
+/// The characters that make a path a pattern.
 const WILD: [char; 4] = ['*', '?', '[', '{'];
 
-/// Returns whether two lists of patterns may match the same file; `None` overlaps everything but an empty list.
+/// Returns whether two lists of patterns may match the same file. `None` overlaps everything except an empty list.
 ///
 /// Only the part before the first wildcard is compared, so a false positive is possible, but never a false negative.
 pub fn overlap(a: Option<&[String]>, b: Option<&[String]>) -> bool {
@@ -26,7 +26,7 @@ struct Pattern {
 
 impl Pattern {
     fn of(text: &str) -> Self {
-        // Some file systems ignore case, and how an accent is encoded.
+        // Some file systems ignore differences in case and in the encoding of accents.
         let text: String = text.trim().to_lowercase().nfc().collect();
         let text = text.split('/').filter(|it| *it != ".").collect::<Vec<_>>().join("/");
         let is_unclear = text.starts_with(['/', '!', '~']) || text.split('/').any(|it| it == "..");

@@ -32,7 +32,7 @@ pub trait Status: Copy + Eq + 'static {
 
     fn word(self) -> &'static str;
 
-    /// Other words, folded, that mean a status.
+    /// Other words for a status, in the form that `fold` returns.
     const COMMON: &'static [(&'static str, Self)];
 }
 
@@ -148,25 +148,25 @@ impl<S: Status> Stated<S> {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Words {
     own: BTreeMap<String, String>,
-    /// The project's own words as it writes them.
+    /// The project's own words as they are written in its configuration.
     spelled: Vec<String>,
 }
 
 impl Words {
-    /// Takes the project's own words: each means a canonical or common one.
+    /// Makes the words of a project from its own words, each with the canonical or common word that it means.
     pub fn with_own(own: impl IntoIterator<Item = (String, String)>) -> Self {
         let own: Vec<_> = own.into_iter().collect();
         let spelled = own.iter().map(|(word, _)| word.clone()).collect();
         Self { own: own.into_iter().map(|(word, means)| (fold(&word), fold(&means))).collect(), spelled }
     }
 
-    /// Returns the status that a word means; case and `-`, `_` and space do not matter.
+    /// Returns the status that a word means, ignoring case, `-`, `_` and spaces.
     pub fn read<S: Status>(&self, word: &str) -> Option<S> {
         let folded = fold(word);
         read_folded(&folded).or_else(|| read_folded(self.own.get(&folded)?))
     }
 
-    /// The project's own words as it writes them, each with the status that it means.
+    /// Returns the project's own words as they are written in its configuration, each with the status that it means.
     pub fn own<S: Status>(&self) -> impl Iterator<Item = (&str, S)> {
         self.spelled.iter().filter_map(|it| Some((it.as_str(), self.read(it)?)))
     }
@@ -205,8 +205,8 @@ pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) ->
     near.or_else(part).map(|(_, best)| (*best).to_owned())
 }
 
-/// The names that a person may have meant, best first: those that are nearly the same, then those with a word that
-/// begins with one of `words`, or is the beginning of one.
+/// Returns the names that a person may have meant, best first: names that are nearly equal to `words`, then names that
+/// share a word with it. Words count as shared even if one is only the beginning of the other.
 pub fn near<'a>(words: &str, candidates: impl IntoIterator<Item = &'a str>) -> Vec<String> {
     const LONGEST: usize = 64;
     let split = |it: &str| -> Vec<String> {

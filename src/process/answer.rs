@@ -1,7 +1,7 @@
-//! Asks an agent one question: a prompt on its standard input, the answer on its standard output.
+//! Sends a prompt to an agent's standard input, and reads the answer from its standard output.
 //!
-//! The agent's process leads a process group, which is ended with it, so that nothing it started continues in the
-//! background.
+//! The agent's process leads a process group. The whole group is ended with it, so that no process that the agent
+//! started continues in the background.
 
 use std::io::{self, Read, Write};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
@@ -20,16 +20,16 @@ use crate::process::worker::why_no_program;
 /// How long a group may take to end before it is killed.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// How long to read output after the process has ended, from others that hold its pipe.
+/// How long to read output after the process has ended, if other processes have its pipe open.
 const OUTPUT_AFTER_EXIT: Duration = Duration::from_secs(1);
 
 /// Standard output and standard error.
 const STREAMS: usize = 2;
 
-/// A longer answer is an error.
+/// The maximum length of an answer, in bytes. A longer answer is an error.
 const MOST: usize = 2 << 20;
 
-/// Only this much of the end of standard error is retained.
+/// How many bytes of the end of standard error are retained.
 const MAX_STDERR: usize = 64 << 10;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -101,11 +101,11 @@ struct Stopping {
 }
 
 impl Stopper {
-    /// Stops the current question and all later ones; the second call skips the grace period.
+    /// Ends the current request to the agent and refuses all later ones. A second call skips the grace period.
     pub fn stop(&self) {
         let mut stopping = held(&self.0);
         stopping.times += 1;
-        // Between two questions there is no receiver; the counter is checked before the next one.
+        // Between two requests there is no receiver. The next request checks `times` before it starts a process.
         stopping.listener.as_ref().map(|it| it.send(Message::Stop));
     }
 
@@ -116,7 +116,7 @@ impl Stopper {
     }
 }
 
-/// An agent, with a new process for each question.
+/// An agent, with a new process for each prompt.
 #[derive(Debug)]
 pub struct Agent {
     pub command: AnswerCommand,
@@ -229,7 +229,7 @@ fn until_exit(group: Pid, timeout: Duration, receiver: &Receiver<Message>) -> (O
                 end = Instant::now() + OUTPUT_AFTER_EXIT;
                 continue;
             }
-            // Another process holds the pipe now; it is ended with the group.
+            // Another process has the pipe open, or the agent did not end after SIGTERM. The caller kills the group.
             Err(_) if has_exited || early.is_some() => break,
             Ok(Message::Stop) if early.is_some() => break,
             Ok(Message::Stop) => End::Interrupted,
@@ -246,9 +246,9 @@ fn until_exit(group: Pid, timeout: Duration, receiver: &Receiver<Message>) -> (O
     (early, n_ended)
 }
 
-/// Reads the rest of the group's output, so that no partial answer is accepted.
+/// Waits until the rest of the group's output has been read, so that no partial answer is accepted.
 ///
-/// A process that left the group and holds a pipe is waited for at most [`GRACE`].
+/// If a process that left the group has a pipe open, the wait ends after [`GRACE`].
 fn until_heard(mut n_ended: usize, receiver: &Receiver<Message>) {
     let end = Instant::now() + GRACE;
     while n_ended < STREAMS {
@@ -260,7 +260,7 @@ fn until_heard(mut n_ended: usize, receiver: &Receiver<Message>) {
     }
 }
 
-/// Reads to the end, or until what was read so far does not fit any more; returns false then.
+/// Reads to the end and returns true, or returns false as soon as `fits` returns false for the bytes read so far.
 fn read(mut from: impl Read, kept: &Kept, fits: impl Fn(&mut Vec<u8>) -> bool) -> bool {
     let mut part = [0; 8192];
     loop {
@@ -321,7 +321,7 @@ mod tests {
         let child: i32 = String::from_utf8_lossy(&child.stdout).trim().parse().unwrap();
         let stat = std::process::Command::new("cat").arg(format!("/proc/{child}/stat")).output().unwrap();
         let stat = String::from_utf8_lossy(&stat.stdout).into_owned();
-        // It is gone, or waits to be reaped by its new parent.
+        // The child is gone, or waits to be reaped by its new parent.
         assert!(stat.is_empty() || stat.contains(") Z "), "{stat}");
     }
 

@@ -30,7 +30,7 @@ pub fn start(program: &Path, arguments: &[OsString], log: File) -> io::Result<St
 
 /// Makes this process the leader of a new session without a terminal, so that closing the terminal does not end it.
 ///
-/// It fails only for a process group leader, which a process that [`start`] started is not.
+/// This fails only for the leader of a process group. A process that [`start`] started is not one.
 pub fn leave_terminal() {
     rustix::process::setsid().ok();
 }

@@ -1,4 +1,4 @@
-//! Starts processes; git alone is started by [`crate::git`].
+//! Starts processes, except git, which [`crate::git`] starts.
 
 #![expect(clippy::disallowed_methods, reason = "this is the layer that the ban points to")]
 

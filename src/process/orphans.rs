@@ -1,8 +1,8 @@
 //! Finds processes that a killed run left running, by the claim in their environment.
 //!
-//! It reads `/proc`, which only Linux has. A run can be killed after it has started a process and before it has
-//! recorded the process. After `exec` such a process has the claim in its environment. Until then it is a copy of the
-//! run and holds the lock of the run's log, which `exec` releases.
+//! This module reads `/proc`, which only Linux has. A run can be killed after it has started a process and before it has
+//! recorded the process. After `exec`, such a process has the claim in its environment. Before `exec`, it is a copy of
+//! the run and holds the lock of the run's log, which `exec` releases.
 
 use std::fs::{File, TryLockError};
 use std::io::Read;
@@ -19,8 +19,8 @@ const STARTING: Duration = Duration::from_secs(1);
 /// How much of an environment is read, in bytes.
 const LIMIT: u64 = 4 << 20;
 
-/// Ends the process groups of the processes that work under a claim, and of those that verify the work. If `group` is
-/// given, no other group that works is ended. This process's own group is never ended.
+/// Ends the process groups of a claim's workers and of its `verify` commands. If `group` is given, other groups of workers
+/// are not ended. This process's own group is never ended.
 pub(super) fn end(claim: &str, group: Option<Pid>, grace: Duration) {
     let own = getpgrp();
     let group_of = |it| getpgid(Some(it)).ok();
@@ -34,10 +34,10 @@ pub(super) fn end(claim: &str, group: Option<Pid>, grace: Duration) {
     groups.into_iter().for_each(|it| end_group(it, grace));
 }
 
-/// Starts a process that writes to the log. Other processes that wait for the log's lock see the started process either
-/// not at all or after `exec`.
+/// Starts a process that writes to the log, and locks the log meanwhile. Another process that has waited for the lock
+/// therefore sees the started process after its `exec` or, if the start failed, not at all.
 pub(super) fn while_starting<T>(log: &File, start: impl FnOnce() -> T) -> T {
-    // On a file system without locks, only the recorded process number helps.
+    // On a file system without locks, `wait_for_start` cannot wait for this process.
     let is_locked = log.try_lock().is_ok();
     let started = start();
     if is_locked {
@@ -143,7 +143,7 @@ mod tests {
     fn only_processes_of_the_claim_are_ended() {
         let (mut mine, mut also, mut other) = (worker("h0000001"), worker("h0000001"), worker("h0000002"));
         let mut check = sleeping("PLANWATCH_VERIFY", "h0000001");
-        // They are not reaped, so as zombies they stay in their groups.
+        // The processes are not reaped yet, so they stay in their groups as zombies.
         end("h0000001", group(&mine), Duration::from_millis(1));
         assert_eq!(mine.wait().unwrap().signal(), Some(15));
         assert_eq!(check.wait().unwrap().signal(), Some(15), "what verifies has a group of its own");

@@ -1,4 +1,4 @@
-//! The processes of a run: each in its own process group, with limits, and the whole group is ended afterwards.
+//! Runs the processes of a run, each in its own process group and with time limits. Afterwards the whole group is ended.
 //!
 //! A process gets its prompt as a file, by path or on standard input, so that writing the prompt cannot block. The
 //! output of the process and its children goes through one pipe; a thread writes it to the log. The main loop waits for
@@ -37,10 +37,10 @@ const OUTPUT_AFTER_EXIT: Duration = Duration::from_millis(500);
 /// The interval at which to check whether a group has ended.
 pub(super) const LOOK_AGAIN: Duration = Duration::from_millis(10);
 
-/// How much of a process's output is logged and reported.
+/// How many bytes of a process's output are logged and reported.
 const LOG_LIMIT: u64 = 16 << 20;
 
-/// How much of the end of the output is retained.
+/// How many bytes of the end of the output are retained.
 const TAIL: usize = 256 << 10;
 
 /// The number of unprocessed chunks of output after which the process has to wait.
@@ -89,7 +89,7 @@ impl Stop {
     }
 }
 
-/// What the loop waits for.
+/// The messages that the loop waits for.
 #[derive(Debug)]
 enum Message {
     Output(Vec<u8>),
@@ -124,8 +124,8 @@ impl Workers for Processes {
         let leader = leader.map(|it| (group_of(it), it.state(&RealDisk)));
         let group = match leader {
             Some((Some(group), ProcessState::Running)) => return end_group(group, GRACE),
-            // The first process is gone, but its children may remain. If none is recorded, the run may have been killed
-            // before it recorded one.
+            // The first process is gone, but its children may remain. If no first process is recorded (`None`), the run
+            // may have been killed before it recorded one.
             Some((group @ Some(_), ProcessState::Gone)) => group,
             None => None,
             Some(_) => return,
@@ -238,7 +238,7 @@ impl Running {
                 kill_process_group(self.group, Signal::KILL).ok();
             }
         }
-        // The first process is at most a zombie: its number is not reused until it is reaped.
+        // The first process is not reaped yet, so the number of its group is not reused.
         kill_process_group(self.group, Signal::TERM).ok();
         let status = self.child.wait();
         end_group(self.group, GRACE);
@@ -248,7 +248,7 @@ impl Running {
         self.is_over.store(true, Ordering::SeqCst);
         let exit_code = status.ok().and_then(|it| it.code().or_else(|| it.signal().map(|it| 128 + it)));
         let output = self.tail.into_iter().collect();
-        // The exit codes of a shell for a command that it cannot find or start.
+        // 126 and 127 are the exit codes of a shell for a command that it cannot start or cannot find.
         let is_line = matches!(command, AgentCommand::Line(_));
         let how = match (how, exit_code) {
             (ExitKind::Exited, Some(code @ (126 | 127))) if is_line => {
@@ -287,7 +287,8 @@ impl Running {
     }
 }
 
-/// Ends a group whose first process may have been reaped, and returns when it is gone.
+/// Ends a group whose first process may have been reaped. Returns when the group is gone, at the latest after twice the
+/// time `grace`.
 pub(super) fn end_group(group: Pid, grace: Duration) {
     kill_process_group(group, Signal::TERM).ok();
     let begun = Instant::now();
@@ -308,7 +309,8 @@ fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> io::Result<()> {
     thread::Builder::new().name(name.to_owned()).spawn(work).map(drop)
 }
 
-/// Reads to the end, or until stopped; the log gets what fits.
+/// Reads output to its end or until `is_over`, and sends it to the loop. After [`LOG_LIMIT`] bytes, it is no longer
+/// written to the log.
 fn read_all(mut reader: PipeReader, mut log: &File, sender: &SyncSender<Message>, is_over: &AtomicBool) {
     let mut buffer = vec![0; 16 << 10];
     let mut n_logged: u64 = 0;
@@ -345,7 +347,8 @@ fn wait_for(pid: Pid, sender: &SyncSender<Message>) {
     sender.send(Message::Exited).ok();
 }
 
-/// The command with its prompt; the path of a prompt is a word or a variable, never part of a shell's line.
+/// Returns the command with its prompt. The path of a prompt is passed as a word or in a variable, and never inserted into
+/// a shell's command line.
 fn command(job: &Job<'_>) -> io::Result<Command> {
     let by_file = job.prompt.filter(|(_, by)| *by == PromptBy::File).map(|(path, _)| path);
     let mut command = match job.command {

@@ -1,8 +1,8 @@
 //! Translates hints for other surfaces.
 //!
-//! Hints of operations name commands and options of the command line. Agents have tools instead, and HTTP clients have
-//! routes. A part of a hint that names a command, an option or a variable is translated if there is a counterpart, and
-//! left out otherwise. Other parts stay.
+//! The hints of operations name commands and options of the command line. Agents use tools instead, and HTTP clients use
+//! routes. If a part of a hint names a command, an option or a variable, it is translated. Without a counterpart, that
+//! part is left out. Other parts stay as they are.
 
 use crate::api::error::Error;
 use crate::text::typed;
@@ -21,7 +21,8 @@ const PHRASES: [(&str, &str, &str); 17] = [
         "finish or skip them, or give `force`",
         "finish or skip them, or send `force` to the route of the verb",
     ),
-    // The only tools with an argument `force` are those that can complete a plan; the phrase above is for them.
+    // Only the tools that can complete a plan have an argument `force`, and their hint contains the phrase above. For
+    // tools, the following phrases about `--force` are therefore left out.
     (
         ", or use --force, which is recorded",
         "",
@@ -74,8 +75,8 @@ const PERSONS: [(&str, &str, &str); 2] = [
     ("trust", "a person has to trust it at a terminal", "a person has to trust it at a terminal"),
 ];
 
-/// Verbs, each with two tools that do the same: the first for no id or a plan's id, the second for a step's id. An empty
-/// text means that there is no such tool.
+/// Verbs, each with two tools that do the same. The first tool is used without an id or with a plan's id, the second with
+/// a step's id. An empty text means that there is no such tool.
 const TOOLS: [(&str, &str, &str); 19] = [
     ("show", "get_plan", "get_step"),
     ("next", "claim_next_step", "claim_next_step"),
@@ -98,8 +99,8 @@ const TOOLS: [(&str, &str, &str); 19] = [
     ("template list", "list_assets with kind `templates`", ""),
 ];
 
-/// Verbs, each with three routes that do the same: for no id, for a plan's id and for a step's id. An empty text means
-/// that there is no such route.
+/// Verbs, each with three routes that do the same: one without an id, one with a plan's id, and one with a step's id. An
+/// empty text means that there is no such route.
 const ROUTES: [(&str, &str, &str, &str); 25] = [
     ("show", "", "GET /api/show/{}", "GET /api/show/{}"),
     ("next", "GET /api/next", "POST /api/plans/{}/claim", ""),
@@ -128,14 +129,14 @@ const ROUTES: [(&str, &str, &str, &str); 25] = [
     ("doctor", "GET /api/doctor", "", ""),
 ];
 
-/// Verbs of the command line. `planwatch` before one of these words begins a command; before another word it names the
-/// program.
+/// Verbs of the command line. Before one of these words, `planwatch` begins a command. Before any other word, it is the
+/// name of the program.
 const VERBS: &str = " add archive attempt block board browser check claim completions confirm decide diff doctor \
                      done draft edit export fail git help hook import init insight instructions list log lsp man mcp \
                      move new next note recall release remove reopen replace restore run script search set show skip \
                      sql squash stale start stats status steps sync template token trust undo unset watch ";
 
-/// Translates a hint for a surface; `None` if nothing of it is left.
+/// Translates a hint for a surface; `None` if all parts are left out.
 pub(super) fn for_surface(hint: &str, surface: Surface) -> Option<String> {
     if let Some(command) = hint.strip_prefix("planwatch ") {
         return counterpart(command, surface);
@@ -149,13 +150,13 @@ pub(super) fn for_surface(hint: &str, surface: Surface) -> Option<String> {
     })
 }
 
-/// A hint for a page: without the parts that name commands, options and variables.
+/// Returns a hint for the pages: leaves out the parts that name commands, options or variables.
 pub(super) fn on_page(hint: &str) -> Option<String> {
     let is_typed = |part: &str| part.contains("planwatch ") || is_of_command_line(part);
     left(hint, |part| (!is_typed(part)).then(|| part.to_owned()))
 }
 
-/// A hint without the parts that name tools that are not available.
+/// Leaves out the parts of a hint that name an unavailable tool. `all` lists all tools; `has` says which are available.
 pub(super) fn with_tools(hint: &str, all: &[&str], has: impl Fn(&str) -> bool) -> Option<String> {
     let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
     left(hint, |part| {
@@ -172,7 +173,7 @@ pub(super) fn with_tools(hint: &str, all: &[&str], has: impl Fn(&str) -> bool) -
     })
 }
 
-/// Joins the parts of a hint that are kept, with what was between them.
+/// Joins the parts of a hint that `keep` returns, with the separators between them.
 fn left(hint: &str, keep: impl Fn(&str) -> Option<String>) -> Option<String> {
     let mut told = String::new();
     let mut was_left_out = false;

@@ -1,8 +1,8 @@
 //! The HTTP server: the script API, the routes of the verbs, and live events.
 //!
-//! A handler translates a request into a call of an operation, and its report into an answer. `guard` decides which requests
-//! are allowed, `problem` what an error looks like, `connections` which connections stay open. One thread waits for the
-//! network and never runs an operation; the runtime's blocking threads do.
+//! A handler translates a request into a call of an operation, and the operation's report into an answer. `guard` decides
+//! which requests are allowed, `problem` formats errors, and `connections` decides which connections stay open. One thread
+//! does all network I/O. Operations never run in this thread, but in the runtime's blocking threads.
 
 pub(super) mod connections;
 pub(super) mod etag;

@@ -23,8 +23,8 @@ use crate::plan::steps_list;
 use crate::store::sync::foreign;
 use crate::text::front_matter::MAX_FILE;
 
-/// The step numbers of a plan that are used in other working trees, in unmerged branches, or by claims of other clones, but
-/// not here.
+/// The step numbers of a plan that this working tree does not use, but that another working tree, an unmerged branch or
+/// the claim of another clone uses.
 ///
 /// Empty without a repository, or if `is_wanted` is false. If git fails, the numbers of branches are missing.
 pub(crate) fn numbers_elsewhere(context: &Context, plan: &PlanId, is_wanted: bool) -> BTreeSet<StepNumber> {
@@ -41,7 +41,7 @@ pub(crate) fn numbers_elsewhere(context: &Context, plan: &PlanId, is_wanted: boo
         let listed = plan_file.map(|it| listed(plan, &it)).unwrap_or_default();
         listed.into_iter().chain(files.iter().filter_map(|it| number(it.as_bytes()))).collect::<Vec<_>>()
     };
-    // A run's working trees hold only copies of the plans.
+    // The working trees of runs are skipped, because they contain only copies of the plans.
     let others = roots.iter().filter(|it| **it != worktree.root && !context.plans.is_run_tree(it));
     let mut numbers: BTreeSet<_> = others.flat_map(|it| numbers_in(it)).collect();
     if let Ok(Some(of_branches)) = numbers_of_branches(context, plan) {
@@ -105,7 +105,7 @@ fn read_trees(objects: &mut CatFile, trees: &[Oid]) -> Result<HashMap<Oid, Vec<T
     Ok(read)
 }
 
-/// A step's file in a branch, written by a commit that is not merged here.
+/// A step's file in a branch, written by a commit that is not merged into `HEAD`.
 #[derive(Debug, Clone)]
 pub(crate) struct Elsewhere {
     pub(crate) id: StepId,
@@ -114,7 +114,7 @@ pub(crate) struct Elsewhere {
     pub(crate) branches: Vec<Branch>,
 }
 
-/// The versions of steps' files in which unmerged branches changed the status, and which `HEAD` does not have.
+/// The versions of step files that `HEAD` does not have, and in which an unmerged branch changed the status.
 pub(crate) fn unmerged_steps(context: &Context) -> Result<Vec<Elsewhere>, Error> {
     let (git, head) = Git::with_head(context.plans.root())?;
     let Some(path) = git.relative(context.plans.root()) else { return Ok(Vec::new()) };
@@ -124,7 +124,7 @@ pub(crate) fn unmerged_steps(context: &Context) -> Result<Vec<Elsewhere>, Error>
     }
     let mut objects = CatFile::open(&git)?;
     let versions = versions(&git, &mut objects, (&path, head.commit.as_ref()), &branches)?;
-    // Each version, followed by the version before the unmerged commits.
+    // Each version is followed by the version before the unmerged commits.
     let blobs: Vec<_> = versions.iter().flat_map(|it| [it.blob.as_str(), it.base.as_str()]).collect();
     let mut read = Vec::new();
     objects.read_all(&blobs, |nth, object| {
@@ -147,7 +147,7 @@ struct Version {
     /// Relative to the plans directory.
     path: String,
     blob: Oid,
-    /// The version before the commits that are not merged; null if these commits created the file.
+    /// The version before the commits that are not merged. The null id if these commits created the file.
     base: Oid,
     in_branches: Vec<usize>,
 }
@@ -171,7 +171,7 @@ fn versions(
     let tops = read_trees(objects, &tops)?;
     let entries = |tree: &Oid, of: &HashMap<Oid, Vec<TreeEntry>>| of.get(tree).cloned().unwrap_or_default();
     let known: HashSet<Oid> = own.iter().flat_map(|it| entries(it, &tops)).map(|it| it.oid).collect();
-    // The trees of plans that differ from those of `HEAD`, each with the branches that have it.
+    // The trees of plans that are not in `HEAD`, each with the branches that have it.
     let mut plans: BTreeMap<(Vec<u8>, Oid), Vec<usize>> = BTreeMap::new();
     for (nth, tree) in trees.iter().enumerate() {
         let differing = tree.iter().flat_map(|it| entries(it, &tops)).filter(|it| it.kind == "tree");
@@ -218,7 +218,7 @@ fn begun_with(written: &HashMap<Oid, Oid>, version: &Oid) -> Oid {
     at.clone()
 }
 
-/// A `git log` of the commits of the branches that `HEAD` does not contain.
+/// A running `git log`. It lists the commits of the branches, without those that `HEAD` contains.
 struct Written(LogReader<BufReader<Stream>>);
 
 impl Written {
@@ -228,14 +228,14 @@ impl Written {
         git.log(&LogQuery { of, not, paths: vec![path.to_path_buf()], ..LogQuery::default() }).map(Self)
     }
 
-    /// The files that these commits have written, each with the version before it. Older versions from `HEAD`'s own
-    /// history, which a branch that is behind still has, are not included.
+    /// Maps each version of a file that these commits wrote to the version before it. A branch that is behind `HEAD` can
+    /// also have older versions from `HEAD`'s history. These are not included.
     fn read(mut self) -> Result<HashMap<Oid, Oid>, GitError> {
         let mut written = HashMap::new();
         for entry in self.0.by_ref() {
             let changes = entry?.changes.into_iter().filter(|it| !it.new.is_null());
-            // If several commits wrote the same version, the oldest one counts: it shows what was there before all of
-            // them.
+            // `git log` lists the newest commit first. If several commits wrote the same version, the entry of the oldest
+            // commit remains. It contains the version before all of these commits.
             written.extend(changes.map(|it| (it.new, it.old)));
         }
         self.0.into_inner().finish()?;
@@ -243,8 +243,8 @@ impl Written {
     }
 }
 
-/// Returns `first`, or a number after it if `first` is used elsewhere; `next` is the number of the step that follows
-/// here.
+/// Returns `first`, or a free number after it if `first` is used elsewhere. `next` is the number of the following step in
+/// this working tree, if there is one.
 pub(crate) fn free_after(
     first: Result<StepNumber, NoRoom>,
     next: Option<&StepNumber>,

@@ -26,7 +26,8 @@ pub(crate) fn change_one_by_one(
     let mut writing = Transaction::begin(context, verb, mode)?;
     for id in ids {
         let done = change(&mut writing, id).map_err(|it| it.below(&root));
-        // What a refused change would still write, such as the note of a late result, is shown with the refusal.
+        // A refused change can still write something, such as the note of a late result. A dry run shows this with the
+        // refusal.
         let is_shown = mode == Mode::DryRun && !writing.diff.is_empty();
         match done {
             Ok(changed) => report.changes.push(changed),

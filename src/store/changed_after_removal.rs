@@ -1,7 +1,7 @@
-//! Steps that were removed, squashed or archived, and whose files changed after that.
+//! Finds steps that were removed, squashed or archived, and whose files changed afterwards.
 //!
-//! Git merges what another branch did to a step into its copy below `_archive`, and reports no conflict. The first
-//! version of a copy in history is the one that was removed.
+//! If another branch changed such a step, git merges the change into the step's copy below `_archive` and reports no
+//! conflict. The first version of the copy in the history is the version that was removed.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -26,7 +26,7 @@ pub(crate) struct Changed {
     /// Relative to the plans directory.
     pub(crate) path: PathBuf,
     pub(crate) way: Way,
-    /// The version that was removed; `None` if it has the same lines as the present one, or is not known.
+    /// The version that was removed. `None` if it is not known, or if it has the same lines as the present version.
     pub(crate) before: Option<Vec<u8>>,
     pub(crate) now: Vec<u8>,
     /// The changes since the removal, each in a few words.
@@ -41,7 +41,7 @@ pub(crate) enum Way {
     Squashed(PathBuf),
     /// With its plan, whose files are in this directory.
     WithPlan(PathBuf),
-    /// Its plan is in the archive.
+    /// The step was not removed, but its plan was archived.
     Archived,
 }
 
@@ -50,7 +50,8 @@ pub(crate) fn problems(context: &Context) -> Result<Vec<Problem>, Error> {
     Ok(find(context)?.iter().map(Changed::problem).collect())
 }
 
-/// Finds the copies that differ from the version that was removed, or have entries that are later than the removal.
+/// Finds the copies that differ from the version that was removed. If no difference is known, a copy is also found if it
+/// has attempts, notes or confirmations that are later than the removal.
 pub(crate) fn find(context: &Context) -> Result<Vec<Changed>, Error> {
     let git = Git::at(context.plans.root())?;
     let plans = git.relative(context.plans.root()).unwrap_or_default();
@@ -113,7 +114,7 @@ fn removed_as(git: &Git, archive: &Path, inside: Inside<'_>) -> Result<BTreeMap<
     Ok(first)
 }
 
-/// A step's file in the archive, as its path identifies it.
+/// A step's file in the archive, identified by its path.
 struct Copy {
     id: StepId,
     /// `None` if its plan was archived.
@@ -160,19 +161,20 @@ fn changes(before: Option<&[u8]>, now: &[u8], removed_at: Option<Time>) -> Vec<S
     changes
 }
 
-/// How many changes a message names at most.
+/// The largest number of changes that a message names.
 const MOST: usize = 3;
 
 impl Changed {
-    /// `None` if this step was squashed and the step that replaced it has its attempts and notes.
+    /// Returns `None` if this step was squashed, and the step that replaced it has all its later attempts, notes and
+    /// confirmations.
     fn unless_carried(self, context: &Context) -> Option<Self> {
         let Way::Squashed(successor) = &self.way else { return Some(self) };
         let live = context.plans.read(successor).ok()?.bytes;
         self.carried_into(&live).is_some().then_some(self)
     }
 
-    /// Adds the attempts and notes that this step got after its removal to `live`, the step that replaced it; `None` if
-    /// none of them is missing there.
+    /// `live` is the file of the step that replaced this step. Returns it with the attempts, notes and confirmations that
+    /// this step got after its removal. `None` if `live` already has all of them, or if they cannot be added.
     pub(crate) fn carried_into(&self, live: &[u8]) -> Option<Vec<u8>> {
         merge::with_logs_of(live, &self.now, self.before.as_deref())
     }
@@ -224,7 +226,7 @@ pub(crate) fn successor(context: &Context, removed: &Path, text: &[u8]) -> Optio
     successor_among(context, removed, text, &same_number)
 }
 
-/// Like [`successor`], also if that step has another number now. Reads all steps of the plan.
+/// Like [`successor`], but also finds a step that has another number now. For that, it reads all steps of the plan.
 pub(crate) fn moved_successor(context: &Context, removed: &Path, text: &[u8]) -> Option<PathBuf> {
     let all = |plan: &Path, _: &Path| {
         let names = context.plans.names(plan).into_iter().map(|it| plan.join(it));

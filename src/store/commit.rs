@@ -1,7 +1,7 @@
 //! Commits the files that planwatch wrote: decides which files these are, and writes the commit message.
 //!
-//! A file is committed if its bytes are those of one of planwatch's own writes, or those that `HEAD` has under a name
-//! that planwatch moved it from. Everything else is left as it is, with a reason.
+//! A file is committed if planwatch wrote its present content. It is also committed if planwatch moved it, and its content
+//! is the content at the old path. Other changed files are not committed, and the report gives the reasons.
 
 mod message;
 
@@ -24,13 +24,13 @@ use crate::plan::read;
 use crate::store::idempotency::read_path;
 use crate::store::resolve::{self, Target};
 
-/// What was committed, or would be.
+/// What was committed, or what a dry run would commit.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct CommitReport {
     pub dry_run: bool,
     /// `None` if nothing was to be committed, or if it is a dry run.
     pub commit: Option<String>,
-    /// Without `refs/heads/`.
+    /// The name without `refs/heads/`.
     pub branch: Option<String>,
     pub message: Option<String>,
     pub files: Vec<CommittedFile>,
@@ -73,7 +73,7 @@ struct Change {
     bytes: Option<Vec<u8>>,
 }
 
-/// Commits the files that planwatch wrote, all or those of the named plans and steps.
+/// Commits the files that planwatch wrote. If plans and steps are named, commits only their files.
 pub(crate) fn commit(
     context: &Context,
     names: &[String],
@@ -136,7 +136,7 @@ impl Change {
     }
 }
 
-/// The changed files whose bytes are planwatch's own, and those that are left, with the reasons.
+/// Returns the changed files that are to be committed, and the other changed files with the reasons why they are not.
 fn own_changes(
     context: &Context,
     git: &Git,
@@ -175,7 +175,7 @@ fn own_changes(
             }
         }
     }
-    // A file that was only moved has the bytes that `HEAD` has under its old name, or that planwatch left there.
+    // A file that was only moved has the content that `HEAD` has at its old path, or that planwatch wrote there.
     let gone: Vec<_> = changes.iter().filter(|it| it.bytes.is_none()).map(|it| it.path.clone()).collect();
     let moved: BTreeSet<_> =
         changes.iter().filter(|it| it.bytes.is_none()).filter_map(|it| it.head.clone()).collect();
@@ -195,9 +195,9 @@ fn own_changes(
     Ok((changes, left))
 }
 
-/// What planwatch left in files, according to its log.
+/// The contents that planwatch wrote, according to its log.
 struct Own<'a> {
-    /// The path, and the hash of the content; `None` if the file was removed or moved away.
+    /// Each path, with the hash of the content. The hash is `None` if planwatch removed the file or moved it away.
     left: BTreeSet<(&'a Path, Option<&'a str>)>,
 }
 
@@ -215,7 +215,7 @@ impl<'a> Own<'a> {
     }
 }
 
-/// The version of `HEAD` and the bytes of a changed file; or why it cannot be committed.
+/// Returns the blob of a changed file in `HEAD` and the file's present content, or the reason why it cannot be committed.
 fn look(
     context: &Context,
     file: &FileStatus,
@@ -274,7 +274,7 @@ pub(crate) fn commit_of(context: &Context, paths: &[&Path]) -> Option<String> {
     newest.first().map(|it| it.commit.to_string())
 }
 
-/// The version of each changed file that `HEAD` has.
+/// The content of each changed file in `HEAD`.
 fn old_versions(git: &Git, changes: &[Change]) -> Result<Vec<Option<Vec<u8>>>, Error> {
     let names: Vec<_> = changes.iter().map(|it| it.head.as_ref().map_or("", Oid::as_str)).collect();
     let mut old = Vec::new();

@@ -6,8 +6,8 @@ use crate::plan::model::{Plan, Step};
 use crate::plan::plans::Plans;
 use crate::plan::problem::{Code, Problem};
 
-/// Refuses plans in which a step waits for itself, unless it did so before the change. `had` says so of a step by its id
-/// after the change.
+/// Refuses a change that makes a step wait for itself. `after` contains the plans after the change. `had` returns whether a
+/// step already waited for itself before the change; it gets the step's id after the change.
 pub(crate) fn refuse_new(after: Vec<Plan>, had: impl Fn(&StepId) -> bool, hint: &str) -> Result<(), Error> {
     let mut after = after;
     for plan in after.iter_mut().filter(|it| !it.is_archived) {
@@ -18,7 +18,7 @@ pub(crate) fn refuse_new(after: Vec<Plan>, had: impl Fn(&StepId) -> bool, hint: 
     refuse(after.live().flat_map(|it| &it.steps).filter(|it| !had(&it.id)), hint)
 }
 
-/// Why a step waits for itself.
+/// The problem that says why a step waits for itself.
 fn problem(step: &Step) -> Option<&Problem> {
     step.problems.iter().find(|it| it.code == Code::DependencyCycle)
 }

@@ -1,17 +1,17 @@
-//! What a decision about a file returns.
+//! The result of a function that decides how a file is changed.
 //!
-//! A function that decides gets the content of a file, under the lock of the plans directory. It runs again if another
-//! program saves in between, so its caller must not depend on its side effects: the result has all that the caller
-//! needs, and the caller gets the result of the run whose content is in the file.
+//! The function gets the content of the file, under the lock of the plans directory. It runs again if another program saves
+//! the file meanwhile. The caller gets the result of the last run and must use only this result, not side effects of the
+//! function.
 
 use std::convert::Infallible;
 
-/// The decision about a file: `W` is the content that it should have, `T` what the caller gets with it, `L` what the
-/// caller gets if the file is left as it is. A decision that always writes has no `L`.
+/// The decision about a file. `W` is the new content, and `T` is what the caller gets with it. `L` is what the caller gets
+/// if the file is left as it is. With the default `L`, a decision always writes.
 pub(crate) enum Decision<W, T = (), L = Infallible> {
     /// The file is not written if it already has this content.
     Write(W, T),
-    /// The file stays as its editors saved it.
+    /// The file is not changed.
     Leave(L),
 }
 

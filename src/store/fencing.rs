@@ -19,15 +19,15 @@ pub(crate) struct Caller {
     pub(crate) by: String,
     pub(crate) claim: Option<String>,
     pub(crate) force: bool,
-    /// Another machine has taken the claim over.
+    /// Another machine has taken the step over.
     pub(crate) is_overtaken: bool,
-    /// A claim of this clone that another machine took over earlier. It counts only while the step's file has it: once it
-    /// is gone, the step may be free again.
+    /// A claim of this clone from which another machine took the step over earlier. The update is late only if the step's
+    /// file contains this claim or the caller names it. Otherwise the step may be free again.
     pub(crate) lost: Option<String>,
 }
 
 impl Caller {
-    /// Takes the given name and claim; a claim from the environment counts only for its own step.
+    /// Uses the given name and claim. If no claim is given, uses the claim of the environment if it belongs to this step.
     pub(crate) fn of(
         context: &Context,
         id: &StepId,
@@ -42,20 +42,21 @@ impl Caller {
     }
 }
 
-/// The result of the check.
+/// The result of [`check`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Owner {
     /// The step has no claim, or the claim is the caller's.
     Free,
     /// Another worker has the claim, and the caller uses force.
     Forced,
-    /// The caller's claim has ended.
+    /// The caller's claim has ended, or another worker has taken the step over.
     Late,
 }
 
-/// Compares the caller's claim id with the id in the file; without a claim id, the caller's name must be the owner's.
+/// Checks whether the caller owns the step: the caller's claim id must be the id in the file. Without a claim id, the
+/// caller's name must be the owner's name.
 ///
-/// A claim from which the step was taken over is void, even if this file still or again contains it.
+/// A claim from which the step was taken over is void, even if the step's file contains it.
 pub(crate) fn check(plans: &Plans, step: &Step, who: &Caller) -> Result<Owner, Error> {
     if who.is_overtaken || who.lost.as_ref().is_some_and(|it| is_of(step, who, it)) {
         return Ok(Owner::Late);
@@ -83,12 +84,12 @@ fn is_of(step: &Step, who: &Caller, claim: &str) -> bool {
     who.claim.as_deref() == Some(claim) || step.claim.as_ref().is_some_and(|it| it.id == claim)
 }
 
-/// Checks a claim that this tree's file does not show: a claim of another working tree or machine, or one that the file
-/// has lost.
+/// Checks a claim that the step's file in this working tree does not contain: the claim of another working tree or machine,
+/// or a claim that was removed from the file.
 fn check_beside(plans: &Plans, step: &Step, who: &Caller) -> Result<Owner, Error> {
     let is_open = matches!(step.status.known(), Some(StepStatus::Pending | StepStatus::InProgress));
     let counts = |it: &&HeldClaim| match it.holding {
-        // A person who gave the step another status in an editor has ended the work.
+        // If a person gave the step another status in an editor, the work has ended.
         Holding::Here => is_open,
         Holding::Elsewhere { .. } | Holding::Remote { .. } | Holding::EndedRemote { .. } => true,
         Holding::Closed { .. } => false,
@@ -129,7 +130,7 @@ pub(crate) fn claimed(id: &impl ToString, by: Option<&str>, claim: &str) -> Erro
 
 /// Refuses to remove or archive a plan with a claim in force, even if another working tree made the claim.
 ///
-/// Lapsed claims do not count, and neither do steps closed elsewhere.
+/// Lapsed claims are ignored. So are claims on steps that were closed on another branch.
 pub(crate) fn refuse_live_claims(context: &Context, id: &PlanId) -> Result<(), Error> {
     let plans = LoadQuery::plan(id).load(context)?.plans;
     let Some(plan) = plans.get(id) else { return Ok(()) };
@@ -186,7 +187,7 @@ pub(crate) fn late_result(
     update
 }
 
-/// The error with the owner of the step, from its file or from the records.
+/// The error that names the owner of the step, according to the step's file or the records.
 pub(crate) fn held_by(plans: &Plans, step: &Step, by: Option<&str>) -> Error {
     let id = step.id.to_string();
     let by = by.map(str::to_owned);
@@ -242,7 +243,7 @@ pub(crate) fn lapsed_attempt(context: &Context, step: &Step, lapse: Lapse, by: &
     NewAttempt { claim: ended_claim(step, context.now), ..attempt }
 }
 
-/// Whether another lapsed claim would reach the limit of attempts.
+/// Whether the limit of attempts is reached if one more claim lapses.
 pub(crate) fn is_at_limit(context: &Context, step: &Step) -> bool {
     step.tries() + 1 >= context.config.max_attempts() as usize
 }

@@ -1,9 +1,8 @@
 //! Requests with a key: the change is recorded under the key, so that it is not made again.
 //!
-//! Before a change is written, the request's key receives the data that the answer needs (`Made`). `disk::keyed` puts
-//! this data into the journal and, when the change is done, into the record of the key. HTTP and MCP then replace the
-//! record with their complete answer. If the record has no answer, the answer to a repeated request is made from the
-//! record.
+//! Before a change is written, the data for the answer (`Made`) is attached to the request's key. `disk::keyed` puts this
+//! data into the journal and, when the change is done, into the record of the key. HTTP and MCP then replace the record
+//! with their complete answer. If a request is repeated before this replacement, its answer is made from `Made`.
 
 use std::path::Path;
 use std::sync::atomic::Ordering;
@@ -33,7 +32,7 @@ const LONGEST: usize = 255;
 /// How long a command waits for another one with the same key.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Sets the answer of the next change, if the request has a key.
+/// If the request has a key, sets the changes that are recorded under the key when the next change is written.
 pub(crate) fn record<'a>(context: &Context, changes: impl FnOnce() -> Vec<Changed> + 'a) {
     if let Some(key) = &context.key {
         let changes = changes().iter().map(value).collect();
@@ -41,7 +40,8 @@ pub(crate) fn record<'a>(context: &Context, changes: impl FnOnce() -> Vec<Change
     }
 }
 
-/// Sets what the answer of the next change, an import, contains in addition to the plans.
+/// Sets what the answer of an import contains in addition to the plans. Must be called after [`record`], which discards
+/// it.
 pub(crate) fn record_import(context: &Context, import: impl FnOnce() -> Map<String, Value>) {
     if let Some(key) = &context.key {
         key.pending.lock().unwrap_or_else(PoisonError::into_inner).import = import();
@@ -55,22 +55,23 @@ pub(crate) fn record_claim(context: &Context, claim: impl FnOnce() -> ClaimMade)
     }
 }
 
-/// Records that the next change is not the requested one: the key does not belong to it.
+/// Marks the next change as different from the requested one, so that it is not recorded under the key.
 pub(crate) fn exclude_next_change(context: &Context) {
     if let Some(key) = &context.key {
         key.record(PendingChange { is_excluded: true, ..PendingChange::default() });
     }
 }
 
-/// Records that the request makes several changes, so one of them alone does not complete it.
+/// Marks the request as one that makes several changes. None of them is recorded under its key, because a single change
+/// does not complete the request.
 pub(crate) fn record_many(context: &Context) {
     if let Some(key) = &context.key {
         key.is_of_many.store(true, Ordering::Relaxed);
     }
 }
 
-/// The key of one of several changes that a request makes, with the record of that change if an earlier request with
-/// the same key made it; none if the request has no key.
+/// Returns a key for one change of a request that makes several; `part` identifies the change. The key contains the
+/// record of this change if an earlier request with the same key made it. `None` if the request has no key.
 pub(crate) fn part(context: &Context, part: &str) -> Result<Option<Arc<RequestKey>>, Error> {
     let Some(key) = &context.key else { return Ok(None) };
     let name = name_of(&format!("{} {part}", key.name));
@@ -124,8 +125,9 @@ pub fn find(context: &Context, name: &str) -> Result<Option<Record>, Error> {
     Ok(Some(record).filter(|it| context.now.seconds_since(it.at) < REMEMBERED))
 }
 
-/// Begins a request of the command line, which is carried out once for its key; `request` contains everything that it
-/// asks for.
+/// Begins a command that has a key: takes the key's lock, and finds what an earlier request with this key did.
+///
+/// `request` is the whole request as text. A key that belongs to a different request is refused.
 pub fn begin(context: &Context, key: &str, request: &str) -> Result<RequestKey, Error> {
     begin_or_answer(context, key, request).map(|it| it.0)
 }
@@ -140,7 +142,7 @@ pub fn begin_or_answer(
         return Err(Error::usage(format!("a key has 1 to {LONGEST} bytes"), "give a shorter one"));
     }
     let (name, request) = (name_of(key), name_of(request));
-    // The same command may be running: its result is known when it has ended.
+    // The same command may still be running. Its result is known once the lock is free.
     let lock = lock(context, &name, LOCK_TIMEOUT)?.ok_or_else(|| {
         let message = "a request with this key is being carried out";
         Error::conflict("request-in-flight", message, "send it again later")
@@ -161,8 +163,8 @@ pub fn lock(context: &Context, name: &str, patience: Duration) -> Result<Option<
     answers(context)?.lock(name, patience).map_err(|it| io_error(&it))
 }
 
-/// The result of an earlier request with the same key, with the plans and steps as they are now; `None` if there was no
-/// such request.
+/// Returns the report of a change that an earlier request with the same key made. It shows the plans and steps as they
+/// are now. `None` if there was no such change, or if it was a claim.
 pub(crate) fn repeated(context: &Context, verb: &'static str) -> Option<ChangeReport> {
     let key = context.key.as_ref()?;
     let made = key.made().filter(|it| !it.is_claim())?;
@@ -193,8 +195,8 @@ fn forget_old(context: &Context, answers: &Answers) {
 }
 
 impl Made {
-    /// The change as a writing verb reports it: with the plans and steps as they were recorded with the change, or as
-    /// they are now if they were not recorded.
+    /// Returns the change in the form of a writing verb's report. If the plans and steps were not recorded with the change,
+    /// the report shows them as they are now.
     pub fn to_json(&self, context: &Context) -> Value {
         let changes = match self.changes.as_slice() {
             [] => self.paths.iter().filter_map(|it| self.found(context, it)).map(|it| value(&it)).collect(),
@@ -204,7 +206,7 @@ impl Made {
         json!({"verb": verb, "dry_run": false, "changes": changes, "refused": [], "diff": diff})
     }
 
-    /// The report with what an import answers in addition to its change.
+    /// Adds the fields that only the answer of an import has to `report`.
     pub fn imported(&self, report: &Value) -> Value {
         with(report, self.import.clone().into())
     }
@@ -253,7 +255,7 @@ impl Made {
     }
 }
 
-/// The plan or step whose file, or whose directory, is at a path.
+/// Returns the plan, and the step if any, to which a path below the plans directory belongs.
 pub(crate) fn read_path(path: &str) -> Option<(PlanId, Option<StepId>)> {
     let mut names: Vec<&str> = path.split('/').collect();
     if names.first() == Some(&"_archive") {
@@ -267,7 +269,7 @@ pub(crate) fn read_path(path: &str) -> Option<(PlanId, Option<StepId>)> {
     Some((plan, step))
 }
 
-/// The paths that identify the result of a change: new files, or else all.
+/// Returns the paths that identify the result of a change: the new files or, if there are none, all files.
 pub(crate) fn result_paths(paths: &[(bool, &Path)]) -> Vec<String> {
     let all = |is_new: bool| {
         let paths = paths.iter().filter(|it| it.0 || !is_new);

@@ -1,4 +1,4 @@
-//! An interrupted change of several files, and how to complete it.
+//! Finds and reports an interrupted change of several files.
 
 use serde::Serialize;
 
@@ -10,7 +10,7 @@ use crate::api::views::shown_path;
 pub struct Interrupted {
     pub verb: String,
     pub at: String,
-    /// With the plans directory's name.
+    /// Each path begins with the plans directory's name.
     pub paths: Vec<String>,
 }
 

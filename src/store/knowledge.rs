@@ -19,7 +19,7 @@ use crate::store::resolve::{self, Target};
 use crate::store::transaction::{ChangeReport, Changed, Mode, Transaction};
 use crate::store::{idempotency, load};
 
-/// How many names are tried; each is a millisecond later than the one before.
+/// How many names [`create`] tries. The time in each name is a millisecond later than in the one before.
 const MAX_TRIES: usize = 1000;
 
 /// Reads the Markdown files of a directory below the plans directory, sorted by name.
@@ -42,7 +42,7 @@ pub(crate) fn insights(context: &Context) -> Vec<Insight> {
     found
 }
 
-/// Reads all scripts, sorted by file name, with problems that can only be found with the repository's root.
+/// Reads all scripts, sorted by file name. Adds a problem to each script whose directory is outside the repository.
 pub(crate) fn scripts(context: &Context) -> Vec<Script> {
     let read = |source: &_| {
         let mut script = script::read(source);
@@ -66,7 +66,7 @@ pub(crate) fn problems(context: &Context) -> Vec<Problem> {
     problems
 }
 
-/// Problems of decisions that supersede a missing one; planwatch never removes a decision.
+/// Reports each decision that supersedes a missing decision. planwatch never removes decisions, so this is a problem.
 fn links(decisions: &[Decision]) -> Vec<Problem> {
     let is_there = |id: &str| decisions.iter().any(|it| it.id == id);
     let problem = |it: &Decision| {
@@ -82,16 +82,16 @@ pub(crate) struct Entry<'a> {
     pub(crate) verb: &'static str,
     pub(crate) directory: &'a str,
     pub(crate) title: &'a str,
-    /// Used in the name if the title has no usable letters.
+    /// Used in the file's name if the title has no usable letters.
     pub(crate) instead: &'a str,
     pub(crate) make: &'a Make<'a>,
 }
 
-/// Returns the bytes of a file for a path and a time, and the JSON that a surface shows.
+/// Makes the bytes of a file and the JSON that a surface shows, from the file's path and its time.
 pub(crate) type Make<'a> = dyn Fn(&str, Time) -> Result<(Vec<u8>, Value), Error> + 'a;
 
-/// Makes the file under a unique name: if two files are made in the same millisecond, the second one gets the next
-/// millisecond.
+/// Creates the file under a unique name. If a file with the present millisecond in its name exists, the next free
+/// millisecond is used.
 pub(crate) fn create(context: &Context, entry: &Entry<'_>, mode: Mode) -> Result<ChangeReport, Error> {
     let mut writing = Transaction::begin(context, entry.verb, mode)?;
     let names = context.plans.names(Path::new(entry.directory));
@@ -103,7 +103,7 @@ pub(crate) fn create(context: &Context, entry: &Entry<'_>, mode: Mode) -> Result
         let is_taken = names.iter().any(|it| it.starts_with(&at.stamp()));
         let made = if is_taken { None } else { Some(writing.create(&path, &bytes)) };
         match made {
-            // The lock excludes other planwatch processes, not a checkout or a copy.
+            // The lock stops only other planwatch processes. A checkout, for example, may just have created the file.
             None | Some(Err(Error::Disk(DiskError::Exists { .. }))) => at = at.next_millisecond(),
             Some(Err(error)) => return Err(error),
             Some(Ok(())) => {
@@ -122,7 +122,8 @@ fn changed(context: &Context, entry: &Entry<'_>, path: &str, now: Value) -> Chan
     Changed::new(context, &entry::id_of(path), (entry.title, path), "recorded", now)
 }
 
-/// The ids of the named plan and step, or else of those that this process works on, as files contain them.
+/// Returns the ids of the named plan and step, in the form that files contain. If neither is named, returns those of the
+/// plan and step that this process works on.
 pub(crate) fn about(
     context: &Context,
     plan: Option<&str>,
@@ -146,7 +147,8 @@ pub(crate) fn about(
     }
 }
 
-/// The environment only supplies the plan and the step of a record; a mistake in it does not prevent the record.
+/// Returns the plan and step that the environment names. Values that are not valid are ignored, so that the file can be
+/// written anyway.
 fn about_here(context: &Context) -> (Option<String>, Option<String>) {
     if let Some(step) = context.here.step.as_deref().and_then(read_step_id) {
         return (Some(step.plan.to_string()), Some(step.to_string()));
@@ -155,7 +157,7 @@ fn about_here(context: &Context) -> (Option<String>, Option<String>) {
     (plan.filter(|it| load::exists(context, it)).map(|it| it.to_string()), None)
 }
 
-/// Like [`about`], for reading: the plan and the step that this process works on do not filter the result.
+/// Like [`about`], for filters: if neither is named, nothing is filtered, even if this process works on a step.
 pub(crate) fn wanted(
     context: &Context,
     plan: Option<&str>,
@@ -168,7 +170,7 @@ fn no_step(step: &str, plan: &str) -> Error {
     Error::usage(format!("`{step}` is not a step"), format!("name it with its number, as in {plan}:2"))
 }
 
-/// Reads `--since`: a time, a date, or how long ago, as `7d`, `12h` or `2w`.
+/// Parses the value of `--since`: a time, a date, or a duration before `now` such as `7d`, `12h` or `2w`.
 pub(crate) fn since(text: &str, now: Time) -> Result<Time, Error> {
     let trimmed = text.trim();
     let hours = match trimmed.chars().last() {

@@ -1,35 +1,37 @@
 //! The records of claims on this machine: their owners, their leases and their working trees.
 //!
-//! In a git repository the records are in `<git-common-dir>/planwatch`, which all its working trees share; elsewhere,
-//! or if that is not writable, in `.planwatch/leases`. There is one file for each claimed step, named by a hash of the
-//! plans directory's path and the step. The log files `closed-XX` have a line for each ended claim, with its lease (see
-//! `log`). `former` handles records under earlier step numbers.
+//! In a git repository the records are in `<git-common-dir>/planwatch`, which all its working trees share. Outside a
+//! repository, or if that directory is not writable, they are in `.planwatch/leases`. There is one file for each claimed
+//! step, named by a hash of the plans directory's path and the step. The log files `closed-XX` contain a line for each
+//! ended claim (see `log`). `former` handles records under earlier step numbers.
 //!
 //! # What survives a kill
-//! A claim is three writes under the two locks (plans directory, then records), in this order:
-//! 1. `<key>.new`, the record;
-//! 2. the step's file, with the claim line, exchanged and synced;
-//! 3. `<key>.new` becomes `<key>`; only then is the claim returned.
+//! A claim is made by three writes under two locks, first that of the plans directory, then that of the records:
+//! 1. The record is written as `<key>.new`.
+//! 2. The step's file is replaced by one with the claim line, and synced.
+//! 3. `<key>.new` is renamed to `<key>`. Only after this is the claim returned to the caller.
 //!
-//! Killed before 2: no file names the claim, and a `.new` file alone is not a claim. Killed before 3: the file has a
-//! claim that was never returned. The next process that takes the locks finds the `.new` file. The locks were free, so
-//! the process that wrote it is dead. If the record was made since the machine was last started, no power cut has
-//! undone 3, so the claim was never returned, and the step is taken over at once. Until then, readers without the locks
-//! show it as claimed. Killed after 3: the claim holds until it lapses.
+//! If the process is killed before write 2, there is no claim, because the step's file does not contain it. If it is
+//! killed between writes 2 and 3, the file contains a claim that was never returned. The next process that takes the
+//! locks finds `<key>.new`. Since the locks were free, the process that wrote it is dead, and the step can be claimed
+//! again at once. Until then, readers without the locks show the step as claimed. If the record was made before the
+//! machine was last started, a power cut may have undone write 3, so the claim holds until it lapses. If the process is
+//! killed after write 3, the claim holds until it lapses.
 //!
-//! Ending the work writes the step's file first, then removes the record. If the process is killed in between, the
-//! record remains. It does not count if the file shows the step closed; another working tree reads that file before it
-//! takes the step over. If the file shows the step released, the step still counts as claimed (the problem
-//! `taken-back`) until the lease in the record ends.
+//! When work ends, the step's file is written first, and then the record is removed. If the process is killed in between,
+//! the record remains. If the step is closed in its file, the record is ignored; another working tree reads that file
+//! before it takes the step over. If the step was released, it still counts as claimed (the problem `taken-back`) until
+//! the lease in the record ends.
 //!
-//! A request with a key can be sent again to complete its claim (`store::idempotency`). The key's record is written
-//! before step 3. From then on the `.new` file counts as a record, and the repeated request renames it.
+//! If a claim is requested with a key, the request can be sent again to complete the claim (`store::idempotency`). The
+//! record of the key is written before write 3. From then on `<key>.new` counts like `<key>`, and the repeated request
+//! renames it.
 //!
 //! # What survives a power cut
-//! The step's file: it is synced before the reply. Records are not synced, because losing one is safe: every worker is
-//! dead too, a claim without a record lapses a day after its time stamp, and one with the record of an earlier boot
-//! lapses with its process or its lease. If a line of the log is lost, the worst result is that a step is done again
-//! on another branch.
+//! The step's file survives, because it is synced before the claim is returned. Records are not synced, because losing
+//! one is safe: every worker is dead too. A claim without a record lapses a day after its time stamp. A claim with a
+//! record of an earlier boot lapses because its process has ended or, if it has no process that can be observed, when its
+//! lease ends. If a line of the log is lost, the worst result is that a step is done again on another branch.
 
 mod former;
 mod locked;
@@ -70,13 +72,12 @@ pub(crate) use renamed::renamed;
 /// The suffix of a record's name until its claim is complete.
 pub(crate) const UNFINISHED: &str = ".new";
 
-/// For at most this many steps, the records are opened by name.
+/// For up to this many steps, the records are opened by name, and their directory is not listed.
 pub(crate) const FEW: usize = 16;
 
-/// Decisions that must stay valid for a moment treat a lease with fewer seconds left as ended.
+/// A decision that must stay valid for a moment treats a lease that ends within this many seconds as ended.
 pub(crate) const NEAR: i64 = 2;
 
-/// The result of [`Leases::listed`].
 pub(crate) type Listed = Vec<(bool, String, Option<Stat>)>;
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -85,9 +86,9 @@ pub(crate) struct Record {
     pub(crate) claim: String,
     pub(crate) by: Option<String>,
     pub(crate) at: Option<Time>,
-    /// When the lease ends; if the process can be observed, only the process counts.
+    /// When the lease ends. Ignored if it can be observed whether the process runs.
     pub(crate) until: Time,
-    /// The length of a renewal, in seconds.
+    /// How long the lease lasts after the claim or its renewal, in seconds.
     pub(crate) lease: i64,
     pub(crate) process: Option<Process>,
     /// `None` if no run made the claim.
@@ -96,31 +97,30 @@ pub(crate) struct Record {
     /// The name of the idempotency key of the request that made the claim.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     key: Option<String>,
-    /// The boot of the machine in which it was made.
+    /// Identifies the boot of the machine during which the record was made.
     boot: Option<String>,
     /// The step's file, relative to the plans directory.
     file: String,
-    /// Other numbers that the step had, or has in other working trees.
+    /// Other ids that the step had, or has in other working trees.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     was: Vec<String>,
     #[serde(flatten)]
     place: Place,
 }
 
-/// What a run records of a claim that it made.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct RunRecord {
-    /// Relative to the plans directory.
+    /// The path of the log, relative to the plans directory.
     pub(crate) log: String,
-    /// What the step changes; `None` if unknown.
+    /// The step's `touches`; `None` if unknown.
     pub(crate) touches: Option<Vec<String>>,
-    /// The first process of the worker's group, once there is one.
+    /// The first process of the worker's process group; `None` until it has been started.
     pub(crate) worker: Option<Process>,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct Place {
-    /// The plans directory in its working tree.
+    /// The path of the plans directory, relative to `worktree`.
     plans: String,
     worktree: PathBuf,
     branch: Option<String>,
@@ -133,16 +133,17 @@ pub(crate) struct Leases<'a> {
     place: Place,
     shared: Option<Records>,
     own: Option<Records>,
-    /// Whether the claims depend on processes, other working trees or branches, or a record could not be read.
+    /// Whether the claims must not be cached, because they depend on processes, other working trees or branches, or because
+    /// a record could not be read.
     is_uncacheable: AtomicBool,
     /// The earliest end of the leases in force.
     first_end: Mutex<Option<Time>>,
-    /// The boot of the machine, once it was read.
+    /// Identifies the present boot of the machine; set when first needed.
     boot: OnceLock<Option<String>>,
 }
 
 impl<'a> Leases<'a> {
-    /// Finds where the records are; reads none of them yet.
+    /// Locates the records without reading them.
     pub(crate) fn of(context: &'a Context) -> Self {
         let plans = &context.plans;
         let worktree = plans.worktree();
@@ -178,20 +179,20 @@ impl<'a> Leases<'a> {
         self.annotate_as(plans, Unfinished::Held, None)
     }
 
-    /// Like [`Self::annotate`], for a change of this step: also adds which of its claims have ended.
+    /// Like [`Self::annotate`], for a change of this step: also adds its ended claims, whatever its status.
     pub(crate) fn annotate_for(&self, plans: Plans, step: &StepId) -> Plans {
         self.annotate_as(plans, Unfinished::Held, Some(step))
     }
 
-    /// Like [`Self::annotate`], but unconfirmed claims count as free; the caller checks them again under the lock.
+    /// Like [`Self::annotate`], but a step with an unconfirmed claim counts as free. Callers must check it under the lock.
     pub(crate) fn annotate_optimistically(&self, plans: Plans) -> Plans {
         self.annotate_as(plans, Unfinished::Interrupted, None)
     }
 
     fn annotate_as(&self, plans: Plans, unfinished: Unfinished, changed: Option<&StepId>) -> Plans {
         let mut claims = self.claims(&plans, unfinished, changed);
-        // With a limit, `next` does not offer steps without attempts left. `planwatch claim` marks such a step as
-        // failed, so its queue is built without the limit.
+        // With the limit, `next` does not offer steps that have no attempts left. `planwatch claim` marks such steps as
+        // failed, so it needs them, and it loads plans without the limit.
         if unfinished == Unfinished::Held {
             claims.set_limit(self.context.config.max_attempts() as usize);
         }
@@ -202,11 +203,11 @@ impl<'a> Leases<'a> {
         let mut claims = Claims::default();
         let (mut branches, mut restored) = (HashMap::new(), Vec::new());
         let changed = changed.map(|it| self.key(it));
-        // In a repository without claims, no record is looked for by its name (benchmark T4).
+        // If the directory does not exist, its records are not opened by name one after another (benchmark T4).
         for records in [&self.shared, &self.own].into_iter().flatten().filter(|it| it.may_exist()) {
             for name in self.about(plans, records) {
                 let bytes = if is_log(&name) { records.read_log(&name) } else { records.read(&name) };
-                // A record that cannot be read now may be readable the next time.
+                // A record that cannot be read now may be readable later, so the claims must not be cached.
                 self.is_uncacheable.fetch_or(bytes.is_err(), Ordering::Relaxed);
                 let Ok(Some(bytes)) = bytes else { continue };
                 if is_log(&name) {
@@ -232,7 +233,8 @@ impl<'a> Leases<'a> {
         claims
     }
 
-    /// Whether the log can show that the step was closed elsewhere, or that its claim was restored.
+    /// Whether the step's lines in the log may matter. If the step is open here, it may have been closed elsewhere. If its
+    /// file contains a claim, an ended claim may have been restored.
     fn may_be_closed_elsewhere(plans: &Plans, step: &str) -> bool {
         let step = read_step_id(step).and_then(|it| plans.step(&it));
         step.is_some_and(|it| !it.is_closed() || it.claim.is_some())
@@ -242,12 +244,12 @@ impl<'a> Leases<'a> {
     /// directory.
     fn about(&self, plans: &Plans, records: &Records) -> Vec<String> {
         let steps = || plans.live().flat_map(|it| &it.steps);
-        // A name in another Unicode normal form would give another key.
+        // The same plan name in another Unicode normal form has another key.
         let is_plain = || steps().all(|it| it.id.plan.as_str().is_ascii());
         let key = |it: &Step| self.key(&it.id);
         if steps().nth(FEW).is_none() && is_plain() {
-            // A claim that is completed after the first of these three files is read is found in the second file. If
-            // its record is renamed meanwhile, it is found in the third file.
+            // The order matters: a claim that is completed after the first file was read is found in the second file.
+            // If the step gets another number after that, the claim is found in the third file.
             let all = |it| [unfinished(&key(it)), key(it), former(&key(it))];
             let mut names: Vec<_> = steps().flat_map(all).collect();
             let logs: BTreeSet<_> = steps().map(|it| log::log_of(&key(it))).collect();
@@ -267,7 +269,7 @@ impl<'a> Leases<'a> {
         names
     }
 
-    /// Whether the claims depend on more than the files, the records and the time.
+    /// Whether the claims must not be cached; see the field for the reasons.
     pub(crate) fn is_uncacheable(&self) -> bool {
         self.is_uncacheable.load(Ordering::Relaxed)
     }
@@ -277,7 +279,7 @@ impl<'a> Leases<'a> {
         *self.first_end.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Lists the records: which of the two directories each is in, its name, and its stat if that is wanted.
+    /// Lists the records: whether each is in the shared directory, its name, and its stat if `is_wanted` accepts the name.
     pub(crate) fn listed(&self, is_wanted: &dyn Fn(&str) -> bool) -> Listed {
         let places = [(true, &self.shared), (false, &self.own)].into_iter();
         let all = places.filter_map(|(is_shared, it)| Some((is_shared, it.as_ref()?)));
@@ -289,13 +291,12 @@ impl<'a> Leases<'a> {
         .collect()
     }
 
-    /// A hash of the names and stamps of all records, and of the location of the plans.
+    /// Returns a hash of the location of the plans, and a hash of the names and stamps of all records.
     pub(crate) fn fingerprint(&self) -> String {
         let place = blake3::hash(self.location().as_bytes()).to_hex();
         format!("{place} {}", hash_of(self.listed(&|_| true).into_iter()))
     }
 
-    /// The plans directory's path and its working tree, to which records made here belong.
     pub(crate) fn location(&self) -> String {
         let Place { plans, worktree, .. } = &self.place;
         format!("{plans:?} {worktree:?}")
@@ -345,7 +346,7 @@ impl<'a> Leases<'a> {
         claims.add(id, HeldClaim { claim, by, at: record.at, lapse, holding, until, log });
     }
 
-    /// Adds an ended claim of the log. If the step's file has the claim again, returns it instead.
+    /// Adds an ended claim of the log. If the step's file contains the claim, returns it for [`Self::add_restored`] instead.
     fn add_closed(
         &self,
         claims: &mut Claims,
@@ -378,7 +379,7 @@ impl<'a> Leases<'a> {
         None
     }
 
-    /// A claim that an undo or a checkout restored holds for the rest of its lease, unless the step was taken over.
+    /// Adds a claim that an undo or a checkout restored: for the rest of its lease, or as ended if the step was taken over.
     fn add_restored(&self, claims: &mut Claims, id: StepId, closed: log::Closed) {
         let log::Closed { claim, by, at, until, process, place, .. } = closed;
         if self.find(&claim).is_some() {
@@ -426,23 +427,23 @@ impl<'a> Leases<'a> {
         }
     }
 
-    /// When the lease ends the claim; `None` while its process runs.
+    /// When the lease ends; `None` while the claim's process runs, because the lease has no effect then.
     fn ends_at(&self, until: Time, process: Option<&Process>) -> Option<Time> {
         let state = process.map(|it| it.state(self.context.plans.disk()));
         (state != Some(ProcessState::Running)).then_some(until)
     }
 
-    /// A power cut may turn a claim that was returned into an unfinished one; a killed process cannot.
+    /// Whether the record is so recent that no power cut can have undone the confirmation of its claim.
     fn is_of_this_boot(&self, record: &Record) -> bool {
         record.boot.is_some() && record.boot.as_deref() == self.boot()
     }
 
-    /// Whether a repeated request can still complete this claim: its key was recorded when the claim was written.
+    /// Whether a repeated request can still complete this claim, because the request's key has a record.
     fn is_due(&self, record: &Record) -> bool {
         record.key.as_ref().is_some_and(|it| self.context.plans.has_answer(it))
     }
 
-    /// Whether the file in the record's own working tree shows the step closed, although the records do not.
+    /// Whether the step is closed in its file in the working tree that made the record.
     fn is_closed_there(&self, plans: &Plans, id: &StepId, record: &Record) -> bool {
         let Some(plan) = plans.get(&id.plan) else { return false };
         let path = record.place.worktree.join(&record.place.plans).join(&record.file);
@@ -451,7 +452,7 @@ impl<'a> Leases<'a> {
         read::read_step_of(plan, id, &record.file, content, &self.context.config.words).is_closed()
     }
 
-    /// All records but the log.
+    /// All records except the log files.
     fn all(&self) -> impl Iterator<Item = (String, Vec<u8>)> {
         [&self.shared, &self.own].into_iter().flatten().flat_map(|it| it.all(|name| !is_log(name)))
     }
@@ -461,8 +462,8 @@ impl<'a> Leases<'a> {
         records.into_iter().find(|it| it.claim == claim && it.place.plans == self.place.plans)
     }
 
-    /// The claims whose process runs. A claim without a process, or whose process cannot be observed, counts while its
-    /// lease is in force, and for at least `patience` seconds after it was made or renewed.
+    /// Returns the claims whose process runs. If there is no process, or it cannot be observed, the claim is included until
+    /// its lease ends, and at least for `patience` seconds after it was made or renewed.
     pub(crate) fn claims_at_work(&self, patience: i64) -> HashSet<String> {
         let records = self.all().filter_map(|(_, bytes)| serde_json::from_slice::<Record>(&bytes).ok());
         let is_at_work = |it: &Record| {
@@ -477,8 +478,7 @@ impl<'a> Leases<'a> {
         self.runs_named(&|name| !name.ends_with(UNFINISHED))
     }
 
-    /// The claims of live runs in this working tree, including one that is being made: its step's file may already
-    /// contain it.
+    /// The claims of live runs in this working tree, including unconfirmed ones, which may already be in their steps' files.
     pub(crate) fn live_runs(&self) -> Vec<Record> {
         let live = self.runs_named(&|_| true).into_iter().filter(|(_, is_live)| *is_live);
         live.map(|(it, _)| it).collect()
@@ -541,7 +541,6 @@ fn branch(context: &Context, worktree: &Worktree) -> Option<String> {
     }
 }
 
-/// The name that a record has until its claim is complete.
 pub(crate) fn unfinished(key: &str) -> String {
     format!("{key}{UNFINISHED}")
 }
@@ -549,9 +548,9 @@ pub(crate) fn unfinished(key: &str) -> String {
 /// How an unfinished claim is treated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Unfinished {
-    /// It may be in progress now.
+    /// Another process may be making it now, so it counts as a claim.
     Held,
-    /// This process holds the locks, so the process that began the claim is dead.
+    /// The process that began it counts as dead. This is certain only while this process holds the locks.
     Interrupted,
 }
 

@@ -1,4 +1,5 @@
-//! The index in a long-running process: open between refreshes, with the commit that is known to be current.
+//! The index in a long-running process. It stays open between refreshes. The process remembers which commit of the index
+//! matches the files.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,10 +11,10 @@ use crate::plan::model::Plan;
 use crate::store::load::refresh::open_index;
 use crate::store::load::{Fresh, IndexCheck, LoadQuery, Refresh, Wanted};
 
-/// How often reading all plans from the index is tried while other processes write to it.
+/// How many times reading all plans from the index is tried while other processes write to it.
 const MOST_ATTEMPTS: usize = 4;
 
-/// If more plans than this are refreshed at once, they are not held in memory.
+/// If more plans than this are refreshed at once, the parsed plans are not stored in memory.
 const MOST_PARSED: usize = 256;
 
 #[derive(Debug, Default)]
@@ -28,14 +29,14 @@ pub struct LiveIndex {
 }
 
 impl LiveIndex {
-    /// The commit with the content of the files at the last refresh; `None` if there is none, or if another process
-    /// wrote to the index meanwhile.
+    /// The commit of the index that contains the files as they were at the last refresh. `None` if there is none, or if
+    /// another process wrote to the index meanwhile.
     pub fn verified(&self) -> Option<Generation> {
         self.verified
     }
 
-    /// Whether the verified commit holds every problem. A problem that belongs to no plan counts until the next [full
-    /// refresh](Self::refresh), even if it was solved in the meantime.
+    /// Whether the verified commit contains every problem. After a problem that belongs to no plan was found, this is false
+    /// until the next [full refresh](Self::refresh), even if the problem is solved earlier.
     pub fn is_complete(&self) -> bool {
         self.verified.is_some() && self.is_complete
     }
@@ -58,9 +59,8 @@ impl LiveIndex {
 
     /// Like [`Self::refresh`], only for the directories with these names, live and archived.
     ///
-    /// The index is verified afterwards only if no other process has written since the last verified commit: a scan
-    /// that began earlier, even in another thread, may have written what it read before the present change. Otherwise
-    /// everything is scanned.
+    /// If another process or thread has written to the index since the last verified commit, everything is scanned, too. The
+    /// other scan may have read the files before the present change, and may have written old content.
     pub fn refresh_plans(&mut self, context: &Context, names: &[String]) -> BTreeSet<PlanId> {
         if self.verified.is_none() || context.plans.index_dir().is_none() {
             return self.refresh(context);
@@ -85,21 +85,21 @@ impl LiveIndex {
         fresh.changed
     }
 
-    /// Returns a plan as it was last indexed: the parsed plan, which is moved out, or its row. `None` if that is
-    /// unknown.
+    /// Returns a plan as it was last indexed: the parsed plan, which is removed from memory, or else the plan in the index.
+    /// Returns `None` if neither is usable, and `Some(None)` if the index does not contain the plan.
     pub(crate) fn plan(&mut self, id: &PlanId) -> Option<Option<Plan>> {
         if let Some(parsed) = self.parsed.remove(id) {
             return Some(Some(parsed));
         }
-        // This must not recreate an index that the user deleted.
+        // If the user deleted the index, it must not be created again here, so it counts as unusable.
         let snapshot = self.index.as_mut().filter(|it| it.has_its_name())?.snapshot().ok()?;
         let is_verified = self.verified.is_some() && snapshot.generation().ok()? == self.verified;
         is_verified.then(|| snapshot.load_plan(id).ok()).flatten()
     }
 
-    /// Maps every plan, live and archived, without bodies and in no particular order.
+    /// Calls `make` for every plan, live and archived, without bodies and in no particular order.
     ///
-    /// From the index the plans come one by one, so that they are never all in memory.
+    /// Plans are loaded from the index one at a time, so that they are never all in memory.
     pub(crate) fn each<T>(&mut self, context: &Context, make: impl Fn(&Plan) -> T) -> Result<Vec<T>, Error> {
         for _ in 0..MOST_ATTEMPTS {
             let Some(index) = &mut self.index else { break };
@@ -144,7 +144,8 @@ impl LiveIndex {
     }
 }
 
-/// Reads all plans; `None` if the index shows another commit, which may hold what an older scan found.
+/// Reads all plans. `None` if the index is no longer at `commit`: the newer commit may contain the results of an older
+/// scan.
 fn each_in<T>(
     index: &mut Index,
     commit: Option<Generation>,

@@ -106,7 +106,8 @@ fn shared_directory(all: &[PlanEntry]) -> usize {
     if all.iter().all(|it| it.path.starts_with(directory)) { directory.len() } else { 0 }
 }
 
-/// A plan's directory that cannot be listed counts as a plan with an unreadable `plan.md`.
+/// Returns the entry for a path that could not be read, if it belongs to a plan. A plan's directory that cannot be listed
+/// counts as a plan with an unreadable `plan.md`.
 fn found_trouble(context: &Context, trouble: &disk::Trouble) -> Option<PlanEntry> {
     let mut path = trouble.relative.to_str()?.to_owned();
     let name = path.strip_prefix("_archive/").unwrap_or(&path);
@@ -243,7 +244,7 @@ pub(crate) fn existing_plan(context: &Context, id: &PlanId) -> Result<Plan, Erro
     one_plan(context, id)?.ok_or_else(|| missing(context, id))
 }
 
-/// Like [`one_plan`], on the given side.
+/// Like [`one_plan`], for the plan that `side` selects.
 pub(crate) fn plan_at(context: &Context, id: &PlanId, side: Side) -> Result<Option<Plan>, Error> {
     let Some((directory, is_archived)) = directory_of(context, id, side) else { return Ok(None) };
     let name = directory.file_name().and_then(|it| it.to_str()).unwrap_or(id.as_str()).to_owned();
@@ -262,8 +263,8 @@ pub(crate) fn in_directory(context: &Context, key: &Key) -> Option<Plan> {
     PlanId::is_plan_name(&key.name).then(|| scan::read_plan(context, key, Bodies::Drop)).flatten()
 }
 
-/// Finds a plan's directory on the given side, and returns whether it is archived. The directory's name may be spelled
-/// in another Unicode normal form.
+/// Finds the directory of the plan that `side` selects, and returns whether it is archived. The directory's name may be
+/// spelled in another Unicode normal form.
 fn directory_of(context: &Context, id: &PlanId, side: Side) -> Option<(PathBuf, bool)> {
     if !PlanId::is_plan_name(id.as_str()) {
         return None;
@@ -307,7 +308,7 @@ pub(crate) fn missing(context: &Context, id: &PlanId) -> Error {
     Error::NotFound { what: "plan", name: id.to_string(), nearest }
 }
 
-/// The names of directories that may be plans, live ones only.
+/// The names of the directories that may be live plans.
 pub(crate) fn plan_names(context: &Context) -> Vec<String> {
     let names = context.plans.names(Path::new(""));
     names.into_iter().filter(|it| PlanId::is_plan_name(it) && context.plans.is_dir(Path::new(it))).collect()
@@ -320,8 +321,8 @@ pub(crate) fn taken_names(context: &Context) -> Vec<String> {
     names
 }
 
-/// What a scan could not read, if no plan reports it: broken links, unreadable directories, special files with a plan's
-/// name.
+/// Problems for what a scan could not read and no plan reports: broken links, unreadable directories, special files with
+/// a plan's name.
 fn scan_problems(context: &Context, trouble: Vec<disk::Trouble>) -> Vec<Problem> {
     let is_reported = |it: &disk::Trouble| found_trouble(context, it).is_some_and(|it| it.trouble.is_some());
     let problem = |it: disk::Trouble| {

@@ -17,7 +17,7 @@ use crate::store::transaction::{self, Changed};
 use crate::store::{load, step_file};
 use crate::text::{front_matter, markdown};
 
-/// Names with their bytes, `plan.md` first.
+/// The names and contents of files, `plan.md` first.
 pub(crate) type Files = Vec<(String, Vec<u8>)>;
 
 /// The id that a plan of this title gets.
@@ -58,8 +58,8 @@ pub(crate) fn as_read(context: &Context, id: &PlanId, files: &[(String, Vec<u8>)
     read::read_plan(id, false, &sources, &context.config.words, Bodies::Drop)
 }
 
-/// Returns `body` with the usual keys of a new plan, where its own front matter lacks them, and with all other
-/// requested keys. If `body` is empty, returns a new `plan.md`.
+/// Returns the content of a new `plan.md` with the text `body`. Sets the requested keys, and adds the usual keys of a new
+/// plan if the front matter of `body` lacks them. If `body` is empty, the text is made from the title and description.
 pub(crate) fn plan_file(context: &Context, new: &NewPlan, body: &str) -> Result<Vec<u8>, Error> {
     if body.trim().is_empty() {
         return transaction::edit(PLAN_FILE, new.body().as_bytes(), &new.changes(context.now), PLAN_KEYS);

@@ -90,7 +90,7 @@ pub(crate) fn dependencies(context: &Context, plan: &Plan, texts: &[String]) -> 
     Ok(found)
 }
 
-/// The text below the heading; if it begins with the same heading, that is removed.
+/// Prepares a text that is put below the heading `title`: if it begins with the same heading, that heading is removed.
 ///
 /// A text that begins with front matter is refused, because below the heading front matter would be plain text.
 pub(crate) fn below_heading(title: &str, text: &str) -> Result<String, Error> {

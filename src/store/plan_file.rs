@@ -26,11 +26,12 @@ pub(crate) struct PlanUpdate {
     pub(crate) text: Option<String>,
     /// Replaces one byte of the file: its offset, and the new byte.
     pub(crate) mark: Option<(usize, u8)>,
-    /// In the past tense, for people.
+    /// What the update did, in the past tense, for people.
     pub(crate) did: String,
 }
 
-/// Decides on a plan's file from its bytes, which are empty if it has no file.
+/// Decides how a plan is changed, from the plan and the bytes of its `plan.md`. If that file is missing, the bytes are
+/// empty.
 pub(crate) type DecidePlan<'a> = &'a dyn Fn(&Plan, &[u8]) -> Result<PlanUpdate, Error>;
 
 impl PlanUpdate {
@@ -43,7 +44,7 @@ impl PlanUpdate {
     }
 }
 
-/// Decides on the current `plan.md`, edits it, and reports the changed plan.
+/// Decides from the current `plan.md`, edits it, and reports the changed plan.
 pub(crate) fn update(
     context: &Context,
     writing: &mut Transaction<'_>,

@@ -81,7 +81,7 @@ fn check(context: &Context, plan: &Plan, verb: Verb) -> Result<Result<(), Error>
     if verb == Verb::Done { check_completion(context, plan) } else { Ok(Ok(())) }
 }
 
-/// Refuses to complete a plan with open steps, with any verb; for a program, the steps of its plans count, too.
+/// Refuses to complete a plan that has open steps. For a program, the steps of its plans are checked, too.
 ///
 /// The outer error means that the files could not be read. Force overrides the inner error.
 pub(crate) fn check_completion(context: &Context, plan: &Plan) -> Result<Result<(), Error>, Error> {
@@ -99,8 +99,8 @@ fn steps_open(id: &str, open: &[String]) -> Option<Error> {
     (!open.is_empty()).then_some(Error::Conflict { code: "steps-open", message, hint })
 }
 
-/// Why a plan, as it is shown, does not allow the move. Surfaces check this before they ask the user anything. `open`
-/// are its open steps with their statuses.
+/// Returns why a plan, as a surface shows it, does not allow the move. Surfaces check this before they ask the user
+/// anything. `open` lists the plan's open steps with their statuses.
 pub fn not_allowed_as_shown(plan: &PlanShape, verb: Verb, open: &[String]) -> Option<Error> {
     let moved = target(&PlanId::new(&plan.id), verb).and_then(|target| {
         // If the plan counts as completed only because its steps are closed, it is active in its file.
@@ -112,7 +112,7 @@ pub fn not_allowed_as_shown(plan: &PlanShape, verb: Verb, open: &[String]) -> Op
     moved.err().or_else(|| steps_open(&plan.id, open).filter(|_| verb == Verb::Done))
 }
 
-/// How a forced status is recorded.
+/// The text that records a forced status in a note.
 pub(crate) fn forced(status: PlanStatus) -> String {
     format!("forced: {}", status.word())
 }

@@ -12,7 +12,7 @@ use crate::plan::read::PLAN_KEYS;
 use crate::store::{load, plan_file, resolve, transaction};
 use crate::text::typed::shell_word;
 
-/// A plan with more steps should be split.
+/// A plan with more than this many steps should be split.
 pub(crate) const MANY_STEPS: usize = 100;
 
 /// The edits that make plans belong to a program that is about to be created.

@@ -1,5 +1,5 @@
-//! Finds saves that came during or after a change of the project's files outside of the plans directory, such as one by
-//! `init`. Completes or rolls back such a change if it was interrupted.
+//! Checks changes that planwatch made to the project's files outside of the plans directory, for example by `init`. Finds
+//! saves that came during or after such a change. Completes or rolls back a change that was interrupted.
 
 use std::path::{Path, PathBuf};
 

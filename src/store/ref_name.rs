@@ -1,7 +1,8 @@
 //! Texts as parts of names of git references.
 //!
-//! A part consists of `a-z`, `0-9`, `_` and `-`; all other bytes are written as `%` and two hexadecimal digits, capital
-//! letters too, because a file system may ignore case. A part that would be longer than 200 bytes is `=` and a hash.
+//! In a part, the bytes `a-z`, `0-9`, `_` and `-` stay as they are. All other bytes are written as `%` and two hexadecimal
+//! digits. These include capital letters, because a file system may ignore case. A part that would be longer than 200
+//! bytes is replaced by `=` and a hash.
 
 use unicode_normalization::UnicodeNormalization;
 

@@ -6,15 +6,15 @@
 //! shares anyway.
 //!
 //! # Lost answers
-//! A change whose answer is lost may have been made. Each value has a nonce, so no two values are equal. The caller
-//! stores the value before it makes the change; after [`RegistryError::Unanswered`] it makes *the same* change again,
-//! and [`Answer::Done`] then also means that the first one had succeeded. A repeated change with a new nonce would make
-//! the caller's own claim look like that of another client.
+//! If the answer to a change is lost, the change may have been made. Each value has a nonce, so no two values are equal.
+//! The caller stores the value before it makes the change. After [`RegistryError::Unanswered`] it makes *the same* change
+//! again. The answer [`Answer::Done`] then means that the change was made by the first or the second attempt. With a new
+//! nonce in the second attempt, the caller's own claim would look like that of another client.
 //!
 //! # Time
-//! A registry with a clock of its own reports the age of each record and whether it has lapsed ([`Standing`]), and
-//! checks this again in the same statement that takes a record over. Without such a clock, `store::sync::seen` compares
-//! sightings.
+//! A registry with a clock of its own reports the age of each record and whether it has lapsed ([`Standing`]). It checks
+//! this again in the statement that takes a record over. If the registry has no clock, `store::sync::seen` finds lapsed
+//! records by comparing listings.
 
 pub(crate) mod git_refs;
 pub(crate) mod name;
@@ -35,13 +35,13 @@ pub(crate) use name::Name;
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Revision(pub(crate) String);
 
-/// A value of a record, before or after it is at the registry.
+/// A value of a record. It need not be at the registry yet.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Value {
     pub(crate) revision: Revision,
     /// JSON, at most [`record::LONGEST`] bytes. It contains a nonce.
     pub(crate) body: String,
-    /// For how many seconds it holds without being replaced.
+    /// After how many seconds the record lapses if the value is not replaced.
     pub(crate) ttl: i64,
 }
 
@@ -50,8 +50,8 @@ pub(crate) struct Value {
 pub(crate) enum Change {
     /// Fails if the record exists, even if it has lapsed.
     Create { name: Name, new: Value },
-    /// Fails if the record has another value. If the registry has a clock, a take-over also fails unless the
-    /// value has lapsed.
+    /// Fails if the record has another value. If the registry has a clock, a take-over of a value that has not lapsed
+    /// fails, too.
     Replace { name: Name, old: Revision, new: Value, is_take_over: bool },
     /// Fails if the record has another value; an absent record is a success.
     Delete { name: Name, old: Revision },
@@ -74,7 +74,7 @@ pub(crate) enum Answer {
     Lost,
     /// Not tried, because another change of the same call failed.
     NotTried,
-    /// The registry does not allow it.
+    /// The registry does not allow the change.
     Refused(String),
 }
 
@@ -105,19 +105,19 @@ pub(crate) struct Listed {
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum RegistryError {
-    /// It did not answer, and nothing was changed.
+    /// The registry did not answer, and nothing was changed.
     #[error("the registry does not answer: {0}")]
     Unreachable(String),
     /// A change may have been made; see "Lost answers" at the start of this module.
     #[error("the registry did not confirm the change: {0}")]
     Unanswered(String),
-    /// It refused: no right to write, rejected credentials, or a repository with another hash algorithm.
+    /// The registry refused: no right to write, rejected credentials, or a repository with another hash algorithm.
     #[error("the registry refused: {0}")]
     Refused(String),
     /// The registry is a database and has answered, but git's remote did not send the branch of the finished work.
     #[error("the remote did not send its branch: {why}")]
     BranchNotFetched { why: String, is_refusal: bool },
-    /// This machine is the cause.
+    /// The cause is on this machine.
     #[error("{0}")]
     Local(String),
 }

@@ -39,7 +39,7 @@ pub(crate) struct Gone {
     pub(crate) heirs: Vec<StepId>,
     /// Why the heirs are unknown.
     unclear: Option<Problem>,
-    /// Its file, if that gets another name.
+    /// The old and the new name of its file, if the file is renamed.
     file: Option<MovedFile>,
 }
 
@@ -49,12 +49,13 @@ impl Gone {
         Self { id, heirs: vec![to], unclear: None, file: None }
     }
 
-    /// Like [`Self::moved`], and links to the step's file are changed, too.
+    /// Also changes the links to the step's file, if it is renamed.
     pub(crate) fn with_file(self, file: Option<MovedFile>) -> Self {
         Self { file, ..self }
     }
 
-    /// The step is removed. Its dependants wait for `heirs`, or still for the missing step if not all heirs are known.
+    /// The step is removed. Its dependants then wait for `heirs`. If not all heirs are known, they still wait for the
+    /// missing step.
     pub(crate) fn removed(id: StepId, heirs: Vec<StepId>, unclear: Option<&Problem>) -> Self {
         let heirs = if unclear.is_some() { vec![id.clone()] } else { heirs };
         Self { id, heirs, unclear: unclear.cloned(), file: None }
@@ -63,10 +64,12 @@ impl Gone {
 
 /// Makes every step that waits for a gone step wait for its heirs instead.
 ///
-/// `own` is the plan of the gone steps with its new Steps list. The caller writes the files of `rewritten` steps, and
-/// those of `left` steps and archived plans are not changed. Front matter and the Steps lists of other plans are edited
-/// item by item. If a Dependencies section names a gone step, its text stays, except for links to a renamed file. If
-/// the step would then wait for the wrong steps, the file gets a `depends`, which takes precedence over the section.
+/// `own` is the plan of the gone steps with its new Steps list. The files of `rewritten` steps are not changed here,
+/// because the caller writes them. The files of `left` steps and of archived plans are not changed at all.
+///
+/// Front matter and the Steps lists of other plans are edited item by item. If a Dependencies section names a gone
+/// step, its text stays, except for links to a renamed file. If a dependant would then wait for the wrong steps, its
+/// file gets a `depends`, which takes precedence over the section.
 pub(crate) fn dependants(
     context: &Context,
     plans: &Plans,
@@ -142,7 +145,8 @@ fn named(own: &PlanId, step: &StepId) -> String {
     if step.plan == *own { format!("step-{}", step.number) } else { step.to_string() }
 }
 
-/// The `depends` of a step after gone steps are replaced by their heirs; its ranges are separate.
+/// The single dependencies of a step after its gone dependencies are replaced by their heirs. Steps that only its
+/// ranges contain are not included.
 pub(crate) fn followed_depends(step: &Step, gone: &[Gone]) -> Vec<StepId> {
     let mut depends = step.depends.clone();
     let held = gone.iter().map(|it| &it.id).filter(|it| step.has_in_range(it) && !step.depends.contains(it));
@@ -177,7 +181,7 @@ impl Waits<'_> {
             && read.depends.iter().all(is_known)
     }
 
-    /// All the steps one by one, with those of the ranges.
+    /// All steps as single items: those of the ranges, without gone steps and the step itself, and then `steps`.
     fn spelled_out(&self, plan: &Plan, own: &StepId) -> Vec<StepId> {
         let gone: HashSet<&StepId> = self.gone.iter().map(|it| &it.id).chain([own]).collect();
         let held = self.ranges.iter().flat_map(|it| &plan.steps[plan.places_in(it)]).map(|it| &it.id);
@@ -198,7 +202,7 @@ pub(crate) fn inherited(own: &StepId, depends: &[StepId], old: &StepId, heirs: &
     wanted
 }
 
-/// Returns a step's file with a new `depends`, if without one it would wait for the wrong steps.
+/// Returns a step's file. If it has no `depends` and would wait for the wrong steps, it gets a `depends`.
 pub(crate) fn kept_waiting(
     context: &Context,
     plan: &Plan,
@@ -238,8 +242,8 @@ pub(crate) fn unread_items(file: &[u8], own: &StepId) -> Vec<NewValue> {
     unread.map(|it| NewValue::Text(it.to_owned())).collect()
 }
 
-/// The changes that replace a step in `depends`: the first new heir replaces the old item, and the others are appended
-/// to the list; without a new heir the item is removed. If the old step is itself an heir, its item stays.
+/// The changes that replace a step in `depends`. The first new heir replaces the old item, and the others are appended
+/// to the list. Without a new heir the item is removed. If the old step is itself an heir, its item stays.
 pub(crate) fn changes(file: &[u8], own: &StepId, old: &StepId, heirs: &[StepId]) -> Vec<Change> {
     let Some(tree) = Tree::of_file(file) else { return Vec::new() };
     let Some(list) = tree.root().get("depends") else { return Vec::new() };
@@ -254,7 +258,8 @@ pub(crate) fn changes(file: &[u8], own: &StepId, old: &StepId, heirs: &[StepId])
     let key = || "depends".to_owned();
     let mut gone: Vec<_> = old_items.map(|(index, _)| index).collect();
     let mut changes = Vec::new();
-    // The old id is an heir itself: another step has the number now, or the heirs are unknown.
+    // The old step can be an heir itself: another step has its number now, or the heirs are unknown. Then its item
+    // stays.
     let mut new = new.peekable();
     match new.next_if(|_| !heirs.contains(old)) {
         None if heirs.contains(old) => {}
@@ -286,7 +291,7 @@ pub(crate) fn set_depends<T: AsRef<[u8]>>(files: &[T], own: &PlanId, items: Vec<
     Change::Set { key: "depends".to_owned(), value }
 }
 
-/// Writes a step in the form of the item that it replaces: `step-2`, `"p/step-2"`, `2`.
+/// Writes a step in the form of the item that it replaces, for example as `step-2`, `"p/step-2"` or `2`.
 fn respelled(own: &PlanId, item: View<'_>, new: &StepId) -> NewValue {
     let Some(old) = item.text() else { return dependency_item(own, new) };
     let is_of_same_plan = references::read_item(own, old).is_some_and(|it| it.plan == new.plan);

@@ -14,13 +14,15 @@ use crate::store::fencing::{self, Caller, Owner};
 /// The directory of archived plans and removed files.
 pub(crate) const ARCHIVE: &str = "_archive";
 
-/// Where removed files of a plan go. The name sorts by time and is a valid file name on every system.
+/// The directory for the files that are removed from a plan. The name sorts by time and is a valid file name on every
+/// system.
 pub(crate) fn removed_dir(context: &Context, plan: &PlanId) -> PathBuf {
     let time = context.now.to_string().replace([':', '-'], "");
     PathBuf::from(ARCHIVE).join(plan.as_str()).join(format!("removed-{time}"))
 }
 
-/// The time in the name of a removal's directory, `removed-20261121T120000Z`, which a number may follow.
+/// Reads the time from the name of a removal's directory, such as `removed-20261121T120000Z`. A number may follow the
+/// time.
 pub(crate) fn time_of(directory: &str) -> Option<Time> {
     let digits = directory.strip_prefix("removed-")?.get(..16).filter(|it| it.is_ascii())?;
     let [date, time] = [&digits[..8], &digits[9..15]];
@@ -28,7 +30,8 @@ pub(crate) fn time_of(directory: &str) -> Option<Time> {
     format!("{date}T{}:{}:{}Z", &time[..2], &time[2..4], &time[4..]).parse().ok()
 }
 
-/// Appends a number to the name if it is taken, as in a second removal within the same second.
+/// Returns the path of a new file. If the directory already has the name, for example after another removal within the
+/// same second, a number is appended to the name.
 pub(crate) fn free_name(context: &Context, directory: &Path, name: &str) -> PathBuf {
     let stem = name.trim_end_matches(".md");
     let taken = context.plans.names(directory);

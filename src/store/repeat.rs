@@ -1,4 +1,5 @@
-//! Reports that are repeated because the first answer was lost: they succeed again, and change nothing.
+//! Recognizes reports that are repeated because the first answer was lost. Such a report succeeds again, and changes
+//! nothing.
 
 use crate::plan::model::Step;
 use crate::plan::plans::Plans;
@@ -7,7 +8,7 @@ use crate::plan::time::Time;
 use crate::store::fencing::{Caller, Owner};
 use crate::store::step_file::StepUpdate;
 
-/// Within this many seconds an attempt that equals the claim's last one counts as the same one.
+/// For this many seconds, an attempt that equals the last one of the step counts as a repetition.
 const AGAIN: i64 = 60;
 
 #[derive(Debug, Clone, Copy)]
@@ -43,8 +44,8 @@ pub(crate) fn is_end(owner: Owner, step: &Step, who: &Caller, report: ReportedOu
     claim.and_then(|it| end_of(step, it)).is_some_and(|it| report.is(it))
 }
 
-/// Whether the same report already released the claim that the update names. A release without a message leaves nothing
-/// in the file; a claim that ended in another way has an attempt.
+/// Whether the same report already released the claim that the update names. A release without a message writes no
+/// attempt; a claim that ended in another way has one.
 pub(crate) fn is_release(
     plans: &Plans,
     owner: Owner,
@@ -59,7 +60,7 @@ pub(crate) fn is_release(
     }
 }
 
-/// Whether the claim that an update names recorded the same attempt before the claim ended.
+/// Whether the same attempt was recorded under the claim that the update names, before that claim ended.
 pub(crate) fn is_before_end(owner: Owner, step: &Step, who: &Caller, report: ReportedOutcome<'_>) -> bool {
     let claim = who.claim.as_deref().filter(|_| owner == Owner::Late);
     let Some(end) = claim.and_then(|it| end_of(step, it)) else { return false };
@@ -72,8 +73,8 @@ pub(crate) fn is_before_end(owner: Owner, step: &Step, who: &Caller, report: Rep
     step.attempts.iter().any(is_it)
 }
 
-/// Whether an attempt equals the last one of the step, which the same claim recorded less than a minute ago. If `at` is
-/// given, the times must be equal instead.
+/// Whether the report equals the last attempt of the step, which the same claim recorded less than a minute ago. If
+/// `at` is given, it must be the time of that attempt instead.
 pub(crate) fn is_recent(
     now: Time,
     step: &Step,

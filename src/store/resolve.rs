@@ -1,4 +1,4 @@
-//! Finds the plan or step that a reference means, as a person typed it.
+//! Resolves references as people type them: finds the plan or step that each one means.
 
 use std::path::{Component, Path, PathBuf};
 
@@ -23,7 +23,8 @@ pub(crate) enum Target {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct NamedStep {
     pub(crate) id: StepId,
-    /// The name of its file if a path named it; it selects one of two files with the same number.
+    /// The name of its file, if known, for example from a path. If two files have the same number, it selects one of
+    /// them.
     file: Option<String>,
 }
 
@@ -52,10 +53,10 @@ impl Target {
     }
 }
 
-/// Finds what a reference means; reads only the plan that it names, if it names one.
+/// Finds what a reference means. If it names a plan, only that plan is read.
 ///
-/// If the whole text is the name of an existing plan, it means that plan and not a step. A step need not exist. An
-/// archived plan that a live one hides is refused; see [`for_reading`].
+/// If the whole text is the name of an existing plan, it means that plan, not a step. A step need not exist. A path to
+/// an archived plan is refused if a live plan has the same name; [`for_reading`] allows it.
 pub(crate) fn target(context: &Context, text: &str) -> Result<Target, Error> {
     let (target, side) = for_reading(context, text)?;
     if side == Side::Archived && load::is_live(context, target.plan()) {
@@ -92,7 +93,7 @@ pub(crate) fn step(context: &Context, text: &str) -> Result<NamedStep, Error> {
     }
 }
 
-/// Like [`target`], for a plan only; a step's id never means its plan.
+/// Like [`target`], for a plan only. The id of a step is refused.
 pub(crate) fn plan(context: &Context, text: &str) -> Result<PlanId, Error> {
     only_plan(target(context, text)?)
 }
@@ -200,14 +201,14 @@ pub(crate) fn plan_at<'a>(plans: &'a Plans, id: &PlanId, side: Side) -> Option<&
     }
 }
 
-/// Finds the named step. If two files have its number and no path says which is meant, the first one is returned; its
-/// problems include the duplicate number.
+/// Finds the named step. If two files have its number and `named` does not name one of them, the first one is returned;
+/// its problems include the duplicate number.
 pub(crate) fn shown_step<'a>(plan: &'a Plan, named: &NamedStep) -> Result<&'a Step, Error> {
     let step = named_step(plan, named)?.or_else(|| plan.find(&named.id));
     step.ok_or_else(|| missing_step(plan, &named.id.number))
 }
 
-/// Returns `None` if two files have its number, and no path says which is meant.
+/// Returns `None` if two files have the step's number and `named` does not name one of them.
 fn named_step<'a>(plan: &'a Plan, named: &NamedStep) -> Result<Option<&'a Step>, Error> {
     let same = same_number(plan, named);
     let is_named = |it: &&&Step| named.file.as_deref() == it.path.rsplit('/').next();
@@ -253,7 +254,7 @@ fn missing_step(plan: &Plan, number: &StepNumber) -> Error {
     Error::NoSuchStep { name: format!("{}:{number}", plan.id), steps }
 }
 
-/// The step that an id names; none if it names a plan, or nothing.
+/// The step that an id names; `None` if the id names a plan, or cannot be resolved.
 pub(crate) fn id_of_step(context: &Context, id: &str) -> Option<StepId> {
     match target(context, id).ok()? {
         Target::Step(named) => Some(named.id),

@@ -1,4 +1,4 @@
-//! A change of one step: from the current file to the new one.
+//! Changes one step: loads it, decides on the change, edits its file, and reports the result.
 
 use std::borrow::Cow;
 
@@ -33,7 +33,7 @@ pub(crate) struct StepUpdate {
     pub(crate) keys: Vec<Change>,
     /// The new text below the heading.
     pub(crate) text: Option<String>,
-    /// Replaces one byte, the mark of a task's box: its offset in the file, and the new byte.
+    /// Replaces one byte of the file, the mark in the box of a task: the byte's offset, and the new byte.
     pub(crate) mark: Option<(usize, u8)>,
     pub(crate) notes: Vec<NewNote>,
     pub(crate) attempts: Vec<NewAttempt>,
@@ -43,12 +43,12 @@ pub(crate) struct StepUpdate {
     pub(crate) ends_record: bool,
     /// Ends the claim of another owner (`--force`), even if another working tree made it.
     pub(crate) ends_others: bool,
-    /// The update comes from `claim`: it makes a claim, or marks a step with too many tries as failed.
-    /// `src/ops/claim.rs` records the answer for the request's key, not this module.
+    /// The update comes from `claim`: it makes a claim, or marks a step with too many tries as failed. For such an
+    /// update, `src/ops/claim.rs` records the answer for the request's key.
     pub(crate) is_claim: bool,
-    /// An error that is returned after the rest is written.
+    /// An error that is returned after the other changes are written.
     pub(crate) refusal: Option<Error>,
-    /// In the past tense, for people.
+    /// What was done, in the past tense, for people.
     pub(crate) did: String,
 }
 
@@ -63,7 +63,7 @@ pub(crate) struct Current<'a> {
 }
 
 impl<'a> Current<'a> {
-    /// All plans, the plan and the step: the arguments of the functions that judge a step.
+    /// All plans, the plan and the step: the arguments of the functions that check a step.
     pub(crate) fn placed(self) -> (&'a Plans, &'a Plan, &'a Step) {
         (self.plans, self.plan, self.step)
     }
@@ -80,11 +80,11 @@ impl StepUpdate {
         Self { attempts: self.notes.iter().map(attempt).collect(), ..Self::default() }
     }
 
-    /// The edits of the front matter of a step as it is now.
+    /// The edits of the front matter. `step` is the step as it is now.
     pub(crate) fn changes(&self, step: &Step) -> Vec<Change> {
         let mut changes = Vec::new();
         changes.extend(self.status.filter(|it| !step.status.is(*it)).map(change::set_status));
-        // A claim under any status but `in_progress` is void, and the next write removes it.
+        // A claim that is no longer valid, for example on a pending step, is removed by the next write.
         changes.extend((self.removes_claim || step.has_void_claim()).then(|| change::remove("claim")));
         changes.extend(self.keys.iter().cloned());
         changes.extend(self.notes.iter().map(NewNote::change));
@@ -95,8 +95,8 @@ impl StepUpdate {
 
 /// Decides on the current file, edits it, and reports the changed step.
 ///
-/// If another program saves in between, `decide` runs again on the saved text, unless that already contains the change.
-/// The step's claim record is updated too.
+/// If another program saves in between, `decide` runs again on the saved text, unless that text already contains the
+/// change. The step's claim record is updated too.
 pub(crate) fn update(
     context: &Context,
     writing: &mut Transaction<'_>,
@@ -109,7 +109,7 @@ pub(crate) fn update(
     Ok(done.changed)
 }
 
-/// Like [`update`], for decisions that also return a value, or may not write the file.
+/// Like [`update`], for decisions that also return a value, or that can leave the file unchanged.
 pub(crate) fn update_with<T, L>(
     context: &Context,
     writing: &mut Transaction<'_>,
@@ -144,8 +144,8 @@ pub(crate) struct Done {
     ends_others: bool,
 }
 
-/// Like [`update_with`], but does not update the claim's record, and leaves the report to [`Made::into_done`], which
-/// needs no lock. `records` are the claim records, if the caller has locked them.
+/// Like [`update_with`], but without the update of the claim's record and without the report. [`Made::into_done`] makes
+/// the report, without a lock. `records` are the claim records, if the caller has locked them.
 pub(crate) fn write<T, L>(
     context: &Context,
     writing: &mut Transaction<'_>,
@@ -195,7 +195,7 @@ pub(crate) fn write<T, L>(
 
 /// A change that was written.
 pub(crate) struct Made {
-    /// As they were loaded.
+    /// The plans as they were loaded, before the change.
     plans: Plans,
     step: Step,
     outcome: Outcome,
@@ -226,7 +226,7 @@ fn as_changed(
     after: &[u8],
     was_written: bool,
 ) -> Result<(Changed, Step), Error> {
-    // The change is made, so a save in progress no longer matters.
+    // The change is already written, so it does not matter whether another program is saving a file.
     let plans = as_it_is(context, plans, step, after, &|query| Ok(query.load(context)?.plans))?;
     let (plan, now) = resolve::same_file(&plans, step)?;
     let (was, status) = (Some(outcome.before.status.word().to_owned()), Some(now.status.word().to_owned()));
@@ -235,8 +235,8 @@ fn as_changed(
     Ok((Changed { was_written, was, status, ..changed }, now.clone()))
 }
 
-/// Records the answer for the request's key. A claim records its answer itself. If the request is refused and only a
-/// note is written, no answer is recorded.
+/// Records the answer for the request's key, except for a claim, whose answer `src/ops/claim.rs` records. If the
+/// request is refused and only a note is written, no answer is recorded.
 fn record_key(context: &Context, of: (&Plans, &Step), outcome: &Outcome, after: &[u8]) {
     if outcome.update.refusal.is_some() {
         idempotency::exclude_next_change(context);
@@ -276,7 +276,7 @@ impl Outcome {
     }
 }
 
-/// The plans as they were loaded, but with these bytes in the step's file; `through` loads what was not loaded yet.
+/// The loaded plans, but with these bytes in the step's file. `through` loads plans that were not loaded before.
 fn as_it_is<'a>(
     context: &Context,
     plans: &'a Plans,
@@ -303,7 +303,7 @@ fn as_it_is<'a>(
         let around = through(&LoadQuery::step_with(&step.id, own))?;
         return Ok(Cow::Owned(around.with_claims(plans.claims().clone())));
     }
-    // Problems between several files have not changed with this one.
+    // Problems that concern several files are copied from the loaded step, because the change does not affect them.
     let is_shared = |it: &&Problem| Plans::is_between_files(it) || it.code == Code::DuplicateStepNumber;
     now.problems.extend(step.problems.iter().filter(is_shared).cloned());
     let mut all = plans.clone().into_vec();
@@ -318,7 +318,7 @@ pub(crate) fn missing_file(step: &Step, context: &Context) -> Vec<u8> {
     new_file(&new, &step.id, context).unwrap_or_default()
 }
 
-/// The keys that a text's own front matter has; none if it cannot be read, which the edit reports.
+/// The keys of a text's own front matter. If it cannot be parsed, returns none; the edit then reports the error.
 pub(crate) fn own_keys(file: &[u8]) -> Vec<String> {
     let Some(tree) = Tree::of_file(file) else { return Vec::new() };
     tree.root().entries().filter_map(|(key, _)| key.text().map(|it| it.to_owned())).collect()
@@ -334,7 +334,7 @@ pub(crate) fn new_file(new: &NewStep, id: &StepId, context: &Context) -> Result<
     transaction::edit(&format!("{}/step-{}.md", id.plan, id.number), body.as_bytes(), &changes, STEP_KEYS)
 }
 
-/// The file with another text below its heading, with the file's own line endings.
+/// The file with another text below its heading. The new text gets the file's line endings.
 pub(crate) fn with_text(file: &[u8], text: &str) -> Vec<u8> {
     let start = front_matter::split(file).body_start();
     let body = String::from_utf8_lossy(&file[start..]);

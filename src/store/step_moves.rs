@@ -47,7 +47,7 @@ pub(crate) fn decide_move(
     let ends = fencing::ended_claim(step, context.now).filter(|_| verb != Verb::Start || is_forced);
     let mut update =
         StepUpdate { status: Some(verb.target()), did: verb.outcome().to_owned(), ..StepUpdate::default() };
-    // A forced start of a claimed step takes it over, without a new claim.
+    // A forced start of a claimed step ends the claim, and makes no new one.
     update.removes_claim = step.claim.is_some() && (verb != Verb::Start || is_forced);
     // The claim of a run stays, because the run has yet to verify the result.
     let is_for_run =
@@ -59,8 +59,8 @@ pub(crate) fn decide_move(
     if is_same && !is_ended && !is_forced && repeat::is_recent(context.now, step, who, said, None) {
         return Ok(repeat::repeated());
     }
-    // Without an attempt, a merge could not distinguish a reopened step from one that is not done yet. The attempt also
-    // resets the count of tries.
+    // Reopening always writes an attempt. Without it, a merge could not distinguish a reopened step from one that is
+    // not done yet. The attempt also resets the count of tries.
     let reopens = verb == Verb::Reopen && !is_same;
     let is_signed = request.is_signed && !is_same && !matches!(verb, Verb::Start | Verb::Reopen);
     let wants_attempt = request.message.is_some() || is_ended || is_forced || reopens || is_signed;
@@ -78,7 +78,7 @@ pub(crate) fn decide_move(
     Ok(update)
 }
 
-/// An attempt that is older than this many seconds also gets the time of recording.
+/// An attempt that happened more than this many seconds ago also gets the time of recording.
 const LATE: i64 = 60;
 
 pub(crate) fn decide_attempt(
@@ -136,7 +136,7 @@ pub(crate) fn decide_attempt(
     })
 }
 
-/// A claim that the file does not show still prevents others from starting the step.
+/// Refuses to start a step that another worker has claimed, although the step's file does not contain the claim.
 fn held_by_other(plans: &Plans, step: &Step, verb: Verb, who: &Caller) -> Option<Error> {
     let held = plans.claims().holder(step).filter(|_| verb == Verb::Start)?;
     let is_own = match &who.claim {
@@ -146,7 +146,7 @@ fn held_by_other(plans: &Plans, step: &Step, verb: Verb, who: &Caller) -> Option
     (!is_own).then(|| fencing::held_by(plans, step, held.by.as_deref()))
 }
 
-/// The notes of a forced move name the verb, because the outcome is `forced`.
+/// The notes of a forced move start with the verb's usual outcome, because the outcome of the attempt is `forced`.
 fn forced_notes(verb: Verb, is_forced: bool, message: Option<&str>) -> Option<String> {
     match (is_forced, message) {
         (true, Some(text)) => Some(format!("{}: {text}", verb.outcome())),
@@ -168,7 +168,7 @@ pub(crate) fn refusal(
     if !verb.needs_readiness() || step.status.is(verb.target()) {
         return None;
     }
-    // A text that is not a reference may be meant as a dependency.
+    // A text that is not a reference may be meant as a dependency, so the move is refused.
     let is_unread = |it: &&Problem| it.code == Code::DependencyMissing && !Plans::is_between_files(it);
     if let Some(problem) = step.problems.iter().find(is_unread) {
         return Some(transaction::file_error(context, problem));
@@ -186,18 +186,20 @@ pub(crate) fn refusal(
     })
 }
 
-/// Why the table of moves forbids a move of the step as it is.
+/// The error if the table of transitions forbids a move from the step's present status.
 pub(crate) fn not_allowed(step: &Step, verb: Verb) -> Option<Error> {
-    // While the step's run has yet to verify the result, the step counts as in progress, so that the end of the work
-    // can be withdrawn.
+    // A completed step whose run has not verified the result yet counts as in progress, so that the end of the work can
+    // be withdrawn.
     let under_run = step.claim_in_force().and(Some(StepStatus::InProgress));
     move_error(&step.id.to_string(), (under_run.or(step.status.known()), step.status.word()), verb)
 }
 
-/// Why `by` cannot move the step as it is shown. Surfaces check this before they ask for a reason, which would be
-/// useless then. Claims that the step's file does not show are not checked here.
+/// The error if `by` cannot make a move, according to the step as it is shown. Surfaces check this before they ask the
+/// user for a reason, which would be useless after a refusal. Claims that are not in the step's file are not checked
+/// here.
 pub fn not_allowed_as_shown(step: &StepShape, verb: Verb, by: &str) -> Option<Error> {
-    // The claim of a run that died is no longer in force, although the step is shown as in progress.
+    // If a run died before it verified the step, its claim is no longer in force, although the step is shown as in
+    // progress.
     let is_in_force = step.status == StepStatus::InProgress.word() && !step.unverified;
     if let Some(claim) = step.claim.as_ref().filter(|it| is_in_force && it.by.as_deref() != Some(by)) {
         return Some(fencing::claimed(&step.id, claim.by.as_deref(), &claim.id));

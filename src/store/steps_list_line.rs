@@ -54,8 +54,8 @@ pub(crate) struct Edited {
     pub(crate) plan: Plan,
 }
 
-/// Removes a step's line and what belongs to it, and returns the removed text, too; lines that waited for the step then
-/// wait for `heirs`.
+/// Removes a step's line and what belongs to it. Lines that waited for the step then wait for `heirs`. Also returns the
+/// removed text.
 pub(crate) fn taken_out(
     context: &Context,
     plan: &Plan,
@@ -71,8 +71,8 @@ pub(crate) fn taken_out(
     Ok((edited, removed))
 }
 
-/// Merges lines: the line of `kept` gets a title and dependencies, and the others are removed. Returns the removed
-/// text.
+/// Merges lines: the line of `kept` gets a title and dependencies, and the lines of `gone` are removed. Also returns
+/// the text that was replaced or removed.
 pub(crate) fn squashed(
     context: &Context,
     plan: &Plan,
@@ -109,11 +109,11 @@ pub(crate) enum LineEdit<'a> {
         from: &'a StepNumber,
         to: &'a StepNumber,
     },
-    /// The line gets another text; lines below it stay.
+    /// The line gets another title and other dependencies; what is below the line stays.
     Anew {
         number: &'a StepNumber,
         title: &'a str,
-        /// `None`: those of the line.
+        /// `None` keeps the dependencies of the line.
         depends: Option<&'a [StepId]>,
     },
     New {
@@ -123,7 +123,7 @@ pub(crate) enum LineEdit<'a> {
     },
 }
 
-/// Makes the edits of a list, if there is one; returns lines that are removed or rewritten.
+/// Makes the edits of the list, if the plan has one. Also returns the lines that are removed or rewritten.
 pub(crate) fn replaced(
     context: &Context,
     plan: &Plan,
@@ -145,7 +145,7 @@ pub(crate) fn replaced(
         });
         moved.unwrap_or_else(|| number.clone())
     };
-    // A list shows its style as long as it has a line, so lines are removed last.
+    // New lines follow the style of the lines that exist, so lines are removed last.
     let (last, first): (Vec<_>, Vec<_>) = edits.iter().partition(is_last);
     let edited = edited(context, plan, |bytes| {
         for edit in edits {
@@ -174,7 +174,7 @@ pub(crate) fn replaced(
     Ok((edited, removed))
 }
 
-/// Makes lines that wait for steps of another plan wait for their heirs.
+/// Changes lines that wait for gone steps of another plan: they then wait for the heirs of these steps.
 pub(crate) fn relinked(context: &Context, plan: &Plan, gone: &[Gone]) -> Result<Edited, Error> {
     edited(context, plan, |bytes| {
         let relink = |file: Vec<u8>, it: &Gone| steps_list::relinked(&plan.id, &file, &it.id, &it.heirs);

@@ -5,9 +5,10 @@
 //! changes, and `merged` finds records whose work is on the branch.
 //!
 //! # Who holds a step
-//! The record at the registry decides between machines; on this machine the lease does (`store::leases`). A claim is
-//! made here first, then at the registry; if the registry has a record of another clone, the claim here is undone. Work
-//! ends at the registry first, then in the step's file, so a worker whose record was taken over cannot change the step.
+//! Between machines, the record at the registry decides who holds a step. On one machine, the lease decides
+//! (`store::leases`). A claim is first made on this machine, then at the registry. If the registry has a record of
+//! another clone, the claim on this machine is undone. Work ends at the registry first, then in the step's file, so a
+//! worker whose record was taken over cannot change the step.
 //!
 //! # Without an answer
 //! A claim, its end, its removal and its move to another step id are stored here before they are sent. A change without
@@ -40,13 +41,13 @@ use crate::store::registry::{Answer, Change, ClaimRegistry, Name, RegistryError,
 use seen::Seen;
 use state::{Last, OwnRecord, SyncState};
 
-/// How often a change is tried if the record changes meanwhile.
+/// The maximum number of attempts at a change whose record changes meanwhile.
 const TRIES: usize = 4;
 
-/// The ttl of a record that only its owner's commands renew.
+/// The ttl, in seconds, of a record that only its owner's commands renew.
 const TTL: i64 = 4 * 60 * 60;
 
-/// The ttl of a record that a running process renews.
+/// The ttl, in seconds, of a record that a running process renews.
 const RENEWED_TTL: i64 = 15 * 60;
 
 /// The content of the record that describes the registry.
@@ -95,7 +96,7 @@ pub(crate) enum Pushed {
     Done,
     /// Another clone has the record; `None` if it cannot be read.
     Lost(Option<Box<Record>>),
-    /// There was no answer, or a refusal; the change is stored, and tried again later.
+    /// The registry did not answer, or it refused. The change is stored, and tried again later.
     Unsettled(RegistryError),
 }
 
@@ -187,7 +188,7 @@ impl<'a> Sync<'a> {
         git.fetch_refs(url, &[format!("+refs/heads/{branch}:{LOCAL_BRANCH}{branch}")]).or_else(not_fetched)
     }
 
-    /// Marks ended records of other clones whose branches the remote no longer has.
+    /// Marks ended records of other clones if the remote no longer has the branch that the record names.
     pub(crate) fn note_branches(&self) -> Result<(), Error> {
         let Some((git, url)) = &self.remote else { return Ok(()) };
         let before = self.state.seen();
@@ -332,7 +333,7 @@ impl<'a> Sync<'a> {
         Ok(u128::from_le_bytes(bytes))
     }
 
-    /// Waits for a random part of `most`.
+    /// Waits for a random time between zero and `most`.
     pub(crate) fn pause(&self, most: Duration) {
         let mut byte = [0];
         self.context.plans.random(&mut byte).ok();
@@ -358,7 +359,7 @@ impl<'a> Sync<'a> {
         Self::error_of(&of_remote(remote), hint, error)
     }
 
-    /// `place` is what was contacted, `access` is the hint if it refused.
+    /// `place` is what was contacted. `access` is the hint for a refusal.
     fn error_of(place: &str, access: &str, error: &RegistryError) -> Error {
         match error {
             RegistryError::Unreachable(why)
@@ -381,7 +382,7 @@ impl<'a> Sync<'a> {
     }
 }
 
-/// A branch that the remote does not have is no error.
+/// It is no error if the remote does not have the branch.
 fn not_fetched(error: RemoteError) -> Result<(), RegistryError> {
     Err(match error {
         RemoteError::NoRef => return Ok(()),
@@ -397,8 +398,8 @@ fn of_remote(remote: &str) -> String {
 
 const DIFFERS: &str = "registry-differs";
 
-/// Stores the registry's value in `own`, if this clone wrote it or if there is none. Otherwise returns the loss of the
-/// record.
+/// Stores the registry's value in `own` if it is a value of this clone, and stores that there is none if the record is
+/// missing. If the value is another clone's, returns the loss of the record.
 fn adopt(own: &mut OwnRecord, seen: &Seen) -> Option<Pushed> {
     let Some(sighting) = seen.records.get(&own.name) else {
         own.held = None;
@@ -426,7 +427,7 @@ fn forget_source(own: &mut OwnRecord) {
     }
 }
 
-/// For how long a record holds without being renewed.
+/// The ttl of a record, in seconds. `lease` is in seconds, too.
 pub(crate) fn record_ttl(lease: i64, is_renewed: bool) -> i64 {
     use crate::store::registry::record::{LONGEST_TTL, SHORTEST_TTL};
     lease.max(if is_renewed { RENEWED_TTL } else { TTL }).clamp(SHORTEST_TTL, LONGEST_TTL)

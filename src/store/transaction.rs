@@ -27,7 +27,7 @@ pub use crate::api::requests::Mode;
 pub struct ChangeReport {
     pub verb: &'static str,
     pub is_dry_run: bool,
-    /// In the order in which they were asked for.
+    /// In the order of the request.
     pub changes: Vec<Changed>,
     pub refused: Vec<Refused>,
     /// The unified diff of all files.
@@ -52,7 +52,7 @@ pub struct Changed {
     /// The status before; none if the change concerns no status.
     pub was: Option<String>,
     pub status: Option<String>,
-    /// What was done, in the past tense: `completed`, `attempt recorded`, `added`.
+    /// What was done, in the past tense, for example `completed`, `attempt recorded` or `added`.
     pub did: String,
     /// The plan or step as it is now.
     pub now: Value,
@@ -127,7 +127,7 @@ pub(crate) type DecideBytes<'a, T, L> = &'a dyn Fn(&[u8]) -> Result<Decision<Vec
 
 /// A change of one file that was made, or found not to be needed.
 pub(crate) struct Applied {
-    /// The content of the file; more than planwatch wrote if an editor saved over its version.
+    /// The content of the file. If an editor saved over planwatch's version, it contains more than planwatch wrote.
     pub(crate) bytes: Vec<u8>,
     pub(crate) was_written: bool,
 }
@@ -154,10 +154,11 @@ impl<L> From<Error> for Stop<L> {
 /// Keys whose new values no other change can produce, such as lists of records with a time and an author.
 const UNIQUE: [&str; 5] = ["claim", "attempts", "notes", "confirmations", "confirmed"];
 
-/// The round whose change a text already contains: an editor read planwatch's version and saved over it.
+/// Returns the index of the round whose change `bytes` already contain, because an editor read planwatch's version and
+/// saved over it.
 ///
-/// Only versions that were in the file count. If our version was never in the file, a saved text with the same value
-/// has it from another program.
+/// `shown` are the versions of planwatch that were in the file. A round whose version is not one of them does not
+/// count: if the saved text has the same value, another program wrote that value.
 fn included<T>(rounds: &[Round<T>], bytes: &[u8], shown: &[Vec<u8>]) -> Option<usize> {
     let is_included = |it: &Round<T>| {
         it.base != it.ours
@@ -206,7 +207,7 @@ pub(crate) fn once_saved<T>(
     change()
 }
 
-/// How many times a batch is made and tried before the error about another program's save is returned.
+/// The maximum number of attempts at a batch that fails because another program saved a file.
 const BATCH_TRIES: usize = 3;
 
 pub(crate) struct Transaction<'a> {
@@ -315,10 +316,10 @@ impl<'a> Transaction<'a> {
         self.locked.is_none()
     }
 
-    /// Runs `decide` on a file as it is at that moment, and writes the result.
+    /// Runs `decide` on the current content of a file, and writes the result.
     ///
-    /// If another program saves in between, `decide` runs again on the saved text, unless that already contains the
-    /// change. The value is that of the run whose result is in the file.
+    /// If another program saves in between, `decide` runs again on the saved text, unless that text already contains
+    /// the change. The returned value is that of the run whose result is in the file.
     pub(crate) fn change<T, L>(
         &mut self,
         path: &str,
@@ -470,7 +471,7 @@ impl<'a> Transaction<'a> {
         self.show_batch(verb, &ops);
         let at = self.context.now.to_string();
         let noted = if self.receivers().next().is_some() { ops.clone() } else { Vec::new() };
-        // What was refused is neither shown nor noted.
+        // If the batch is refused, its diff is removed again, and its operations are not noted.
         self.write(|it| it.batch_emptying(verb, &at, ops, emptied))
             .inspect_err(|_| self.diff.truncate(shown))?;
         self.receivers().for_each(|it| noted.iter().cloned().for_each(|op| it.note(op)));

@@ -75,7 +75,7 @@ fn shown(verify: &Verify) -> String {
     }
 }
 
-/// Refuses untrusted commands; `given` are hashes that were typed to trust them once.
+/// Refuses untrusted commands. `given` are hashes that the user typed to trust commands once.
 pub(crate) fn check(context: &Context, step: &Step, given: &[String]) -> Result<(), Error> {
     let Some(subject) = subject(context, step) else { return Ok(()) };
     if trust::may_run(context, &subject, given) { Ok(()) } else { Err(trust::refused(&subject)) }
@@ -107,7 +107,7 @@ pub fn wanting_trust(context: &Context) -> Result<Vec<Subject>, Error> {
     Ok(steps.filter_map(|it| subject(context, it)).collect())
 }
 
-/// The absolute paths of the files of a plan's steps, or of one step's file, to revoke trust.
+/// The absolute paths of the files of a plan's steps, or of one step's file. Used to revoke trust.
 pub fn files_of(context: &Context, name: &str) -> Result<Vec<PathBuf>, Error> {
     let target = resolve::target(context, name)?;
     let plan = target.plan();

@@ -1,7 +1,7 @@
 //! Reads YAML that users give as data. This is the only file outside of tests that uses `serde_yaml`.
 //!
-//! Only the values count here, so a library that loses comments and positions is enough. Front matter, whose bytes must
-//! not change, is read by [`yaml`].
+//! Comments and positions are not needed for data, so a library that loses them is sufficient. Front matter, whose
+//! bytes must not change, is read by [`yaml`].
 
 use serde_json::Value;
 
@@ -17,16 +17,16 @@ pub struct NotData {
 
 /// Reads one YAML document and returns the equivalent JSON value.
 ///
-/// A duplicate key in a mapping is an error, and so are aliases that expand to too many values. The limits of size
-/// and nesting are those of a front matter.
+/// A duplicate key in a mapping is an error, and so are aliases that expand to too many values. The limits of size and
+/// nesting are the same as for front matter.
 pub fn read(text: &str) -> Result<Value, NotData> {
     let at_start = |reason: String| NotData { place: Place::START, reason };
     let text = text.trim_start_matches('\u{feff}');
     if text.len() > MAX_FRONT_MATTER {
         return Err(at_start(format!("it has more than {MAX_FRONT_MATTER} bytes")));
     }
-    // Our own parser checks the text first, because the library needs quadratic time for nested brackets and reports no
-    // place for some errors.
+    // planwatch's own parser checks the text first, because the library needs quadratic time for nested brackets and
+    // reports some errors without a position.
     yaml::parse_node(text)
         .map_err(|error| NotData { place: place(text.as_bytes(), error.at), reason: error.message })?;
     let value: serde_yaml::Value = serde_yaml::from_str(text).map_err(|error| at_start(error.to_string()))?;

@@ -1,4 +1,4 @@
-//! Differences of texts: unified diffs as `--dry-run` shows them, marked words, small edits, counts of lines.
+//! Compares texts: unified diffs as `--dry-run` prints them, words that differ in a line, minimal edits, counts of lines.
 
 use std::fmt::Write as _;
 use std::ops::Range;
@@ -10,15 +10,15 @@ use similar::{DiffOp, DiffTag, group_diff_ops};
 /// How many equal lines are shown before and after a change.
 const CONTEXT: usize = 3;
 
-/// Finds the differences with Myers' algorithm (1986), as git does. `TextDiff` would compile five other algorithms into
-/// the binary.
+/// Finds the differences with Myers' algorithm (1986), as git does. `TextDiff` of `similar` is not used, because it would
+/// compile the library's other algorithms into the binary.
 fn ops(old: &[&str], new: &[&str]) -> Vec<DiffOp> {
     let mut found = Compact::new(Replace::new(Capture::new()), old, new);
     let Ok(()) = myers::diff(&mut found, old, 0..old.len(), new, 0..new.len());
     found.into_inner().into_inner().into_ops()
 }
 
-/// The places of a longest common subsequence in both sequences.
+/// Returns a longest common subsequence as pairs of indices in `old` and `new`.
 pub fn in_common(old: &[usize], new: &[usize]) -> Vec<(usize, usize)> {
     let mut found = Capture::new();
     let Ok(()) = myers::diff(&mut found, old, 0..old.len(), new, 0..new.len());
@@ -36,8 +36,8 @@ fn split(text: &str) -> Vec<&str> {
 
 /// Returns the unified diff between two versions of a file; empty if they are equal.
 ///
-/// `None` is a file that does not exist. The form is git's, so that the result can be applied with `git apply`;
-/// bytes that are not UTF-8 are shown as replacement characters.
+/// `None` means that the file does not exist. The diff has git's format and can be applied with `git apply` if both
+/// versions are UTF-8. Other bytes are shown as replacement characters.
 pub fn unified(path: &str, before: Option<&[u8]>, after: Option<&[u8]>) -> String {
     if before == after {
         return String::new();
@@ -71,7 +71,6 @@ pub fn unified(path: &str, before: Option<&[u8]>, after: Option<&[u8]>) -> Strin
     diff
 }
 
-/// What a line of a difference is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LineKind {
     /// The header of a hunk, such as `@@ -1,3 +1,4 @@`.
@@ -81,15 +80,15 @@ pub enum LineKind {
     Added,
 }
 
-/// A line of a difference, without its end.
+/// A line of a diff, without its line ending.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DiffLine {
     pub kind: LineKind,
-    /// The text in parts; the flag of a part says whether its words differ from the other side of the change.
+    /// The text in parts. The flag of a part is true if its words differ from the other side of the change.
     pub parts: Vec<(bool, String)>,
 }
 
-/// Returns the lines of a unified diff, with the words that differ within a line marked.
+/// Returns the lines of a unified diff. In changed lines, the words that differ are marked.
 pub fn lines(old: &str, new: &str) -> Vec<DiffLine> {
     let (old, new) = (split(old), split(new));
     let mut found = Vec::new();
@@ -111,11 +110,12 @@ pub fn lines(old: &str, new: &str) -> Vec<DiffLine> {
     found
 }
 
-/// Lines without their ends, in parts; the flag of a part says whether it differs from the other side.
+/// For each line, its parts as in [`DiffLine::parts`].
 type Marked = Vec<Vec<(bool, String)>>;
 
-/// Marks the words that differ. No word is marked if fewer than half of all words are equal, because that would be
-/// hard to read, or if there are more than [`MAX_PAIRS`] pairs of words.
+/// Marks the words that differ. No word is marked:
+/// - if fewer than half of all words are equal, because the marks would be hard to read;
+/// - if there are more than [`MAX_PAIRS`] pairs of words.
 fn marked(old: &[&str], new: &[&str]) -> [Marked; 2] {
     let lines = [old, new].map(|it| it.iter().map(|it| words(without_end(it))).collect::<Vec<_>>());
     let [a, b] = lines.each_ref().map(|it| it.concat());
@@ -159,10 +159,10 @@ fn words(line: &str) -> Vec<&str> {
     words
 }
 
-/// Returns the edits that turn `old` into `new`: ranges of `old` in their order, each with the text that replaces it.
+/// Returns the edits that turn `old` into `new`: ranges of `old` in ascending order, each with the text that replaces it.
 ///
-/// Whole lines are compared. An edit leaves out the common start and the common end of the old and the new text of a
-/// changed region.
+/// The texts are compared line by line. Each edit is then shortened by the start and the end that its old and its new text
+/// share.
 pub fn edits(old: &str, new: &str) -> Vec<(Range<usize>, String)> {
     let [old_lines, new_lines] = [old, new].map(split);
     let starts = |lines: &[&str]| -> Vec<usize> {
@@ -190,7 +190,8 @@ pub fn edits(old: &str, new: &str) -> Vec<(Range<usize>, String)> {
     regions.filter_map(|(from, to)| trimmed(old, new, (bytes(&old_at, from), bytes(&new_at, to)))).collect()
 }
 
-/// The replacement of a region, without the start and the end that both texts share there; `None` if they are equal.
+/// The replacement of a region, without the start and the end that its old and its new text share; `None` if these are
+/// equal.
 fn trimmed(
     old: &str,
     new: &str,
@@ -216,9 +217,9 @@ fn trimmed(
     (!from.is_empty() || !to.is_empty()).then(|| (from, new[to].to_owned()))
 }
 
-/// The most pairs of lines that [`edits`] and [`line_counts`] compare, and the most pairs of words. With more pairs of
-/// lines, everything between the common start and the common end counts as replaced; with more pairs of words, no word is
-/// marked.
+/// The maximum number of pairs of lines that [`edits`] and [`line_counts`] compare, and of pairs of words that [`marked`]
+/// compares. With more pairs of lines, everything between the common start and the common end counts as replaced. With
+/// more pairs of words, no word is marked.
 const MAX_PAIRS: usize = 4_000_000;
 
 /// Counts the lines that were added and removed. Lines that differ only in their line endings count as equal.

@@ -26,8 +26,8 @@ pub fn keys(bytes: &[u8]) -> Option<Map<String, Value>> {
     if !is_sane {
         return None;
     }
-    // The library accepts no byte order mark and no line ends but LF, and treats a second pair of delimiters as an
-    // excerpt.
+    // The library does not recognize a front matter after a byte order mark, and searches the body for an excerpt. Therefore
+    // it receives only the front matter.
     let plain = format!("---\n{}\n---\n", text.replace("\r\n", "\n"));
     let parsed = Matter::<YAML>::new().parse::<Value>(&plain).ok()?;
     match parsed.data {
@@ -36,7 +36,7 @@ pub fn keys(bytes: &[u8]) -> Option<Map<String, Value>> {
     }
 }
 
-/// Quotes values such as `@ann`: YAML reserves the character, but other tools write it unquoted.
+/// Quotes values such as `@ann`. YAML reserves `@` at the start of a value, but other tools do not quote such values.
 fn with_quoted_names(yaml: &str) -> String {
     let mut quoted = String::with_capacity(yaml.len() + 16);
     let mut rest = yaml;
@@ -55,7 +55,8 @@ fn with_quoted_names(yaml: &str) -> String {
     quoted + rest
 }
 
-/// The library's mappings are unordered: top-level keys get the file's order, nested ones are sorted.
+/// Orders the keys, because the library's mappings have no order. Top-level keys get the order of the file, and nested keys
+/// are sorted by name.
 fn in_order(mut keys: Map<String, Value>, tree: &Tree) -> Map<String, Value> {
     keys.sort_keys();
     keys.values_mut().for_each(Value::sort_all_objects);

@@ -1,6 +1,6 @@
-//! Where the front matter of a file begins and ends.
+//! Finds where the front matter of a file begins and ends.
 //!
-//! This module works on bytes, because a body need not be UTF-8. It knows nothing of YAML.
+//! This module works on bytes, because a body need not be UTF-8. It does not parse YAML.
 
 use std::ops::Range;
 
@@ -20,7 +20,8 @@ pub struct Parts<'a> {
     pub header: Header,
 }
 
-/// Whether a file has a front matter; line ranges include their line ending, offsets count from the file's start.
+/// The front matter of a file. The ranges of delimiter lines include the line ending. Offsets count from the start of the
+/// file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Header {
     Absent,
@@ -35,8 +36,8 @@ pub enum Header {
 
 /// Splits a file at its delimiter lines; never fails.
 ///
-/// A delimiter is `---` at the start of a line, followed only by blanks; `...` closes too. A lone carriage return does
-/// not end a line, so a file with classic Mac line ends is `Unclosed` and is not written.
+/// A delimiter is `---` at the start of a line, followed only by blanks. `...` also closes a front matter. A lone carriage
+/// return does not end a line, so a front matter with classic Mac line endings is `Unclosed`, and the file is not written.
 pub fn split(bytes: &[u8]) -> Parts<'_> {
     let has_bom = bytes.starts_with(BOM);
     let start = if has_bom { BOM.len() } else { 0 };
@@ -87,7 +88,8 @@ fn line_end(bytes: &[u8], start: usize) -> usize {
     rest.iter().position(|&it| it == b'\n').map_or(bytes.len(), |it| start + it + 1)
 }
 
-/// Whether a line opens a front matter. A file whose only line ends are lone carriage returns is one line.
+/// Whether a line opens a front matter. If lone carriage returns are the only line endings of a file, `line` is the whole
+/// file.
 fn opens(line: &[u8]) -> bool {
     let Some(rest) = line.strip_prefix(b"---") else { return false };
     let after = rest.iter().find(|it| !matches!(it, b' ' | b'\t'));

@@ -1,9 +1,9 @@
-//! Whether a text already includes a change that was made to another version of it.
+//! Checks whether a text already includes a change that was made to another version of the text.
 //!
-//! When planwatch replaces a file, an editor that has read the new version may save over it: the editor's text then
-//! contains the change. Making it again would append an attempt twice or remove two items. The difference between the
-//! text before and after the change is looked up in the editor's text: by keys and items of the front matter, and by
-//! lines of the body.
+//! When planwatch replaces a file, an editor may read the new version and save its own text over it. The editor's text
+//! then contains planwatch's change. Making the change again would, for example, append an attempt twice or remove two
+//! items. Therefore this module searches the editor's text for the difference between the text before and after the change:
+//! keys and items of the front matter, and lines of the body.
 
 use std::collections::HashMap;
 
@@ -13,8 +13,8 @@ use super::yaml::{self, Kind, View};
 /// Returns whether `theirs` contains what changed from `base` to `ours`.
 ///
 /// `unique` names the keys whose new values no other change can produce, such as lists of records with a time and an
-/// author. If the change set one of them, these alone decide: an editor may have changed the others since. An empty change
-/// is included nowhere, and neither is any change in an unreadable front matter.
+/// author. If the change set such keys, only these are compared, because an editor may have changed other keys since.
+/// Returns false for an empty change, and if one of the three front matters cannot be read.
 pub fn includes(base: &[u8], ours: &[u8], theirs: &[u8], unique: &[&str]) -> bool {
     let (Some(was), Some(is), Some(now)) = (Header::of(base), Header::of(ours), Header::of(theirs)) else {
         return false;
@@ -73,7 +73,8 @@ fn is_same(one: Option<View<'_>>, other: Option<View<'_>>) -> bool {
     }
 }
 
-/// Whether the value `now` includes the change from `was` to `is`; lists are compared item by item.
+/// Whether the value `now` includes the change from `was` to `is`. For lists, the occurrences of each changed item are
+/// counted.
 fn holds(was: Option<View<'_>>, is: Option<View<'_>>, now: Option<View<'_>>) -> bool {
     let is_list = |it: Option<View<'_>>| it.is_none_or(|it| matches!(it.kind(), Kind::List | Kind::Null));
     if is_same(is, now) {

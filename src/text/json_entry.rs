@@ -1,13 +1,15 @@
-//! One entry of one object in a JSON file of another program: inserted and removed by a splice, without changing other bytes.
+//! Inserts and removes one entry of an object in a JSON file of another program. Other bytes do not change.
 //!
-//! The text around an entry shows how it was inserted, so that removing it restores the same bytes without a record of what
-//! was there before:
-//! - In an object with members, it is inserted before the first one, after a copy of the whitespace before that one.
-//! - In an empty object, it is inserted directly after the brace, on its own line if the object has more than one line.
-//! - If the object itself is missing, it is inserted with the entry on one line, with spaces inside the braces: `{ "a": … }`.
-//!   Nothing else that is inserted here has a space between a brace and the entry.
+//! The text around an entry shows how the entry was inserted. Removing the entry can therefore restore the old bytes without
+//! a record of them:
+//! - In an object with members, the entry is inserted before the first member, after a copy of the whitespace before that
+//!   member.
+//! - In an empty object, the entry is inserted directly after the brace, on its own line if the object has more than one
+//!   line.
+//! - If the object itself is missing, it is inserted with the entry on one line, with spaces inside the braces:
+//!   `{ "a": … }`. In the other two cases, the insertion never results in an object with exactly this text.
 //!
-//! A file that is not strict JSON, such as one with comments, is refused with the place of the error and never written.
+//! A file that is not strict JSON, such as one with comments, is refused with the position of the error and never written.
 
 use std::ops::Range;
 
@@ -17,7 +19,7 @@ use crate::text::line_index::{self, Place};
 
 const BOM: &str = "\u{feff}";
 
-/// Which entry: `"outer": { "key": value }`.
+/// The entry `"outer": { "key": value }`.
 #[derive(Debug, Clone, Copy)]
 pub struct Entry<'a> {
     pub outer: &'a str,
@@ -35,7 +37,7 @@ pub struct NotJson {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EntryState {
     Nothing,
-    /// It has this value, in any notation.
+    /// The entry exists and has this value, in any notation.
     Same,
     Other,
 }
@@ -47,14 +49,14 @@ struct Member {
     value: Range<usize>,
 }
 
-/// An object with its members: from after its opening brace to its closing one.
+/// The range between the braces of an object, and the members in it.
 struct Object {
     inside: Range<usize>,
     members: Vec<Member>,
 }
 
 impl Entry<'_> {
-    /// The whole text of a file that contains nothing else.
+    /// The whole text of a file that contains only this entry.
     pub fn alone(&self) -> String {
         let value: Value = serde_json::from_str(self.value).unwrap_or_default();
         let inner = Value::Object([(self.key.to_owned(), value)].into_iter().collect());
@@ -97,7 +99,7 @@ impl Entry<'_> {
         self.proven(text, put, EntryState::Same)
     }
 
-    /// Removes the entry, and the object around it if that was inserted with it.
+    /// Removes the entry, and also the object around it if the object was inserted together with the entry.
     pub fn take(&self, text: &str) -> Result<String, NotJson> {
         read(text)?;
         let root = root(text);
@@ -177,8 +179,8 @@ fn start(text: &str) -> usize {
     if text.starts_with(BOM) { BOM.len() } else { 0 }
 }
 
-/// Converts the parser's position to an offset. The parser counts the bytes of a line from 1; a line feed is column 0 of
-/// the next line.
+/// Converts the parser's position to an offset. The parser's columns count bytes from 1. The parser reports a line feed as
+/// column 0 of the next line.
 fn offset(text: &str, line: usize, column: usize) -> usize {
     let before = text.split_inclusive('\n').take(line.saturating_sub(1)).map(str::len).sum::<usize>();
     let mut at = (before + column.saturating_sub(1)).min(text.len());
@@ -192,7 +194,7 @@ fn not(text: &str, at: usize, reason: String) -> NotJson {
     NotJson { place: line_index::place(text.as_bytes(), at), reason }
 }
 
-/// The range removed with a member: including its comma and the blanks before it.
+/// The range to remove for a member. It includes the member's comma and the blanks before the member.
 fn span(text: &str, object: &Object, nth: usize) -> Range<usize> {
     let member = &object.members[nth];
     let before = match nth.checked_sub(1).and_then(|it| object.members.get(it)) {
@@ -209,7 +211,7 @@ fn span(text: &str, object: &Object, nth: usize) -> Range<usize> {
     }
 }
 
-/// The end of the first line, if there is more than one.
+/// The line ending of the first line, if there is more than one line.
 fn line_end(text: &str) -> Option<&'static str> {
     let at = text.find('\n')?;
     Some(if text[..at].ends_with('\r') { "\r\n" } else { "\n" })

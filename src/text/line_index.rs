@@ -1,8 +1,8 @@
-//! Byte offsets as lines and columns, the way editors and compilers count them.
+//! Converts byte offsets to lines and columns, counted as editors and compilers do.
 
 use borsh::{BorshDeserialize, BorshSerialize};
 
-/// A place in a file: both counted from 1, the column in characters.
+/// A position in a file. The line and the column count from 1. A column is one character wide.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, BorshSerialize, BorshDeserialize)]
 pub struct Place {
     pub line: u32,
@@ -14,27 +14,27 @@ impl Place {
     pub const START: Self = Self { line: 1, column: 1 };
 }
 
-/// Returns the place of byte `at`; an offset past the end is the end.
+/// Returns the position of the byte at `at`. An offset past the end counts as the end.
 ///
 /// A line ends with LF; the CR of a CRLF belongs to its line. Bytes that are not UTF-8 count one column each. A byte
 /// order mark does not count.
 pub fn place(bytes: &[u8], at: usize) -> Place {
     let before = &bytes[..at.min(bytes.len())];
-    // The sum of a chunk fits into one byte, so that the compiler can vectorize the count.
+    // The chunks are so small that the sum of each fits into one byte. This lets the compiler vectorize the count.
     let ends = |part: &[u8]| usize::from(part.iter().fold(0_u8, |n, it| n + u8::from(*it == b'\n')));
     let line = before.chunks(255).map(ends).sum::<usize>() + 1;
     let start = before.iter().rposition(|&it| it == b'\n').map_or(0, |it| it + 1);
     Place { line: saturate(line), column: column(&before[start..], start) }
 }
 
-/// The column after these bytes of a line, which begins at `start` in its file.
+/// The column after the bytes `before` of a line. `start` is the offset of the line in its file.
 fn column(before: &[u8], start: usize) -> u32 {
     let before = if start == 0 { before.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(before) } else { before };
     saturate(columns(before) + 1)
 }
 
-/// Like [`place`], but counts only from `from`, whose place is known, if `from` and `at` are on the same line. A line
-/// of the front matter can name hundreds of steps (benchmark T16).
+/// Like [`place`], but faster if `at` is on the same line as `from`, whose position is known: only the characters between
+/// them are counted. A line of the front matter can name hundreds of steps (benchmark T16).
 pub fn place_after(bytes: &[u8], (from, known): (usize, Place), at: usize) -> Place {
     match bytes.get(from..at) {
         Some(between) if from > 0 && !between.contains(&b'\n') => {
@@ -44,7 +44,7 @@ pub fn place_after(bytes: &[u8], (from, known): (usize, Place), at: usize) -> Pl
     }
 }
 
-/// Where the lines of a file begin, for many places in it.
+/// The offsets at which the lines of a file begin, for finding the positions of many bytes.
 #[derive(Debug, Clone)]
 pub struct Lines<'a> {
     bytes: &'a [u8],
@@ -66,7 +66,7 @@ impl<'a> Lines<'a> {
     }
 }
 
-/// Returns the text of a line counted from 1, without its end, to show it next to a problem.
+/// Returns the text of a line without its line ending. `line` counts from 1.
 pub fn line_text(bytes: &[u8], line: u32) -> Option<String> {
     let nth = usize::try_from(line.checked_sub(1)?).ok()?;
     let raw = bytes.split(|&it| it == b'\n').nth(nth)?;
@@ -111,7 +111,7 @@ mod tests {
         for from in 0..=text.len() {
             for at in from..=text.len() + 1 {
                 let known = (from, place(text, from));
-                // Between the bytes of one character there is no place.
+                // An offset inside a character has no position.
                 let is_between = |at: usize| text.get(at).is_some_and(|it| (0x80..0xC0).contains(it));
                 if !is_between(from) && !is_between(at) {
                     assert_eq!(place_after(text, known, at), place(text, at), "{from} {at}");

@@ -1,7 +1,7 @@
-//! What planwatch reads of a Markdown body: headings, sections, list items and task boxes, with byte ranges.
+//! Reads the structure of a Markdown body: headings, sections, list items and task boxes, with byte ranges.
 //!
-//! Bodies are read as CommonMark with GFM tables and task lists, by pulldown-cmark. Nothing here knows what a plan is, and
-//! nothing is ever rendered back: edits of bodies are made on the source by their byte ranges.
+//! pulldown-cmark parses bodies as CommonMark with GFM tables and task lists. This module does not depend on plans, and
+//! writes no Markdown: other code edits the source of a body at these byte ranges.
 
 mod destinations;
 mod fast_path;
@@ -35,7 +35,7 @@ pub struct Item {
     pub at: usize,
     /// The source of the item's first paragraph after the list mark and task box; it may continue over several lines.
     pub text: String,
-    /// The item's task box, if it has one: whether it is ticked.
+    /// Whether the item's task box is ticked; `None` if the item has no task box.
     pub ticked: Option<bool>,
 }
 
@@ -45,14 +45,14 @@ pub struct TaskBox {
     pub ticked: bool,
 }
 
-/// What one pass over a body finds, in the order of the text.
+/// The structure of a body. All lists are in the order of the text.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Outline {
     pub headings: Vec<Heading>,
     pub items: Vec<Item>,
     pub tasks: Vec<TaskBox>,
-    /// The first paragraph after the first heading of level 1, or the first one of the body if there is no such heading,
-    /// as plain text.
+    /// The plain text of the first paragraph after the first heading of level 1. If there is no such heading, that of the
+    /// first paragraph of the body.
     pub description: Option<String>,
     /// Fenced and indented code; its lines are text, never structure.
     pub code: Vec<Range<usize>>,
@@ -77,7 +77,7 @@ enum Parts {
     Sections,
 }
 
-/// Like [`outline`], always by the parser.
+/// Like [`outline`], but always uses the parser.
 fn parsed(body: &str) -> Outline {
     let mut builder = Builder::new(body);
     let options = Options::ENABLE_TABLES | Options::ENABLE_TASKLISTS;
@@ -101,7 +101,7 @@ impl Outline {
         Some(heading.span.end..end.map_or(self.len, |it| it.span.start))
     }
 
-    /// Counts the task boxes in a range: ticked ones, and all.
+    /// Counts the ticked task boxes in a range, and all task boxes in it.
     pub fn tasks_in(&self, range: &Range<usize>) -> (usize, usize) {
         let inside = self.tasks.iter().filter(|it| range.contains(&it.at));
         inside.fold((0, 0), |(done, all), it| (done + usize::from(it.ticked), all + 1))
@@ -117,7 +117,7 @@ impl Outline {
 struct Builder<'a> {
     body: &'a str,
     outline: Outline,
-    /// The number of open blocks around the current event; a heading counts at depth 0 only.
+    /// The number of open blocks around the current event. Only headings at depth 0 are included in the outline.
     depth: usize,
     heading: Option<(u8, Range<usize>, Option<Range<usize>>)>,
     paragraph: Option<String>,
@@ -256,10 +256,10 @@ fn item(body: &str, span: Range<usize>, is_nested: bool) -> Item {
     Item { span: start..span.end, is_nested, at, text: behind.trim().to_owned(), ticked: None }
 }
 
-/// Returns a text without fenced code, code spans, comments, HTML and URLs.
+/// Removes fenced code, code spans, comments, HTML and URLs from a text.
 ///
-/// `|` replaces a piece of code or a URL; comments and HTML are removed. A code span stays if `name` returns a
-/// name for its content, and a link with such a target is replaced by that name.
+/// A `|` is put in place of code and of URLs. A code span stays if `name` returns a name for its content. If `name` returns
+/// a name for the target of a link, this name replaces the link.
 pub fn prose(text: &str, name: impl Fn(&str) -> Option<String>) -> String {
     // Fenced code, code spans, HTML and links cannot occur without one of these characters.
     if !text.contains(['`', '~', '<', '[']) {
@@ -307,7 +307,7 @@ fn without_addresses(text: &str) -> String {
     said
 }
 
-/// Returns the inline links of a text with their targets, in the order of the text; bare URLs are not links.
+/// Returns the inline links of a text with their targets, in the order of the text. Bare URLs are not included.
 pub fn links(text: &str) -> Vec<(Range<usize>, String)> {
     if !text.contains("](") {
         return Vec::new();

@@ -16,7 +16,7 @@ use std::ops::Range;
 use crate::text::line_index::{self, Place};
 use crate::text::seal;
 
-/// How the two marks are written, so that they are comments in the file.
+/// The text of the two marks, which are comments in the format of the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Marks {
     begin: &'static str,
@@ -48,14 +48,14 @@ pub struct Block {
     marks: Marks,
 }
 
-/// A mark without its counterpart, and where.
+/// A mark without its counterpart, or the mark of a second block, and its position.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unpaired {
     pub place: Place,
     pub reason: &'static str,
 }
 
-/// Finds the block of a Markdown text; there must be only one.
+/// Finds the block of a Markdown text. A second block is an error.
 pub fn find(text: &str) -> Result<Option<Block>, Unpaired> {
     find_marked(&MARKDOWN, text)
 }

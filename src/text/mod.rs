@@ -1,6 +1,6 @@
-//! Parses and edits the text of files, without knowing what a plan is.
+//! Parses and edits the text of files.
 //!
-//! Pure: nothing here opens a file or reads the clock.
+//! These modules do not depend on plans, open no file and do not read the clock.
 
 pub mod data;
 pub mod diff;

@@ -1,6 +1,6 @@
 //! Fills in handlebars placeholders. A missing value is an error, and no value can break the front matter of a file.
 //!
-//! This module knows nothing of plans. Partials and decorators are rejected, because they can recurse without end.
+//! This module does not depend on plans. Partials and decorators are rejected, because they can recurse without end.
 
 mod check;
 
@@ -16,13 +16,13 @@ use crate::text::yaml::{self, Kind, View};
 
 pub use check::check;
 
-/// The limit of blocks in one text; each may be nested in the one before it.
+/// The maximum number of blocks in one text. Each block may be nested in the block before it.
 const MAX_BLOCKS: usize = 200;
 
-/// How deep calls in parentheses may be nested. The parser needs more stack for each.
+/// How deep calls in parentheses may be nested. Each level needs more of the parser's stack.
 const MAX_CALLS: usize = 30;
 
-/// How deep loops may be nested. The number of rounds is the product of the lengths of their lists.
+/// How deep loops may be nested. The number of iterations is the product of the lengths of their lists.
 const MAX_LOOPS: usize = 3;
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -33,10 +33,10 @@ pub struct Broken {
     pub reason: String,
 }
 
-/// Fills in a Markdown file; the result always has a front matter, possibly empty.
+/// Fills in a Markdown file. The result always has a front matter, possibly an empty one.
 ///
-/// In the front matter each scalar with a placeholder is rewritten as its resulting text, in quotes where needed, so
-/// that the author of the text need not know the values.
+/// In the front matter, each scalar with a placeholder is replaced by the resulting text, in quotes where needed. The
+/// author of the file does not have to quote placeholders.
 pub fn fill_file(source: &str, values: &Value) -> Result<String, Broken> {
     let parts = front_matter::split(source.as_bytes());
     let (yaml, body) = match &parts.header {
@@ -53,7 +53,7 @@ pub fn fill(source: &str, values: &Value) -> Result<String, Broken> {
     render(source, source, 0, values)
 }
 
-/// Returns the first comment of a text, which is its author's description, joined into one line.
+/// Returns the first comment of a text, joined into one line. In this comment, the author describes the text.
 pub fn comment(source: &str) -> Option<String> {
     let start = source.find("{{!")? + 3;
     let rest = &source[start..];
@@ -92,7 +92,7 @@ fn compiled(whole: &str, part: &str, at: usize) -> Result<Template, Broken> {
     })
 }
 
-/// Makes an error whose line counts from the start of `whole`; `line` counts from `at`.
+/// Makes an error from a line that counts from `at`. The line of the error counts from the start of `whole`.
 fn in_part(whole: &str, at: usize, line: Option<usize>, column: Option<usize>, reason: String) -> Broken {
     let first = line_index::place(whole.as_bytes(), at).line;
     let line = u32::try_from(line.unwrap_or(1)).unwrap_or(1).max(1);
@@ -110,7 +110,7 @@ fn why(error: &RenderError) -> String {
     }
 }
 
-/// The parser's own list of expected tokens is not helpful to users.
+/// Explains a syntax error without the parser's list of expected tokens, because this list does not help users.
 fn why_unread(reason: &TemplateErrorReason) -> String {
     match reason {
         TemplateErrorReason::InvalidSyntax(_) => {
@@ -120,7 +120,7 @@ fn why_unread(reason: &TemplateErrorReason) -> String {
     }
 }
 
-/// Rejects what could run without end or nest too deep.
+/// Rejects partials and decorators, which could run without end, and nesting that is too deep.
 fn screen(whole: &str, part: &str, at: usize) -> Result<(), Broken> {
     let (mut blocks, mut loops) = (0, 0_usize);
     for (open, _) in part.match_indices("{{") {
@@ -151,7 +151,7 @@ fn screen(whole: &str, part: &str, at: usize) -> Result<(), Broken> {
     }
 }
 
-/// The first parenthesis within a placeholder that is nested too deep.
+/// The offset of the first parenthesis in a placeholder that is nested deeper than [`MAX_CALLS`].
 fn too_deep_call(part: &str) -> Option<usize> {
     let (mut is_inside, mut quote, mut depth) = (false, None, 0_usize);
     let mut rest = part.bytes().enumerate().peekable();
@@ -216,7 +216,7 @@ fn free_prefix(text: &str) -> String {
     (0_u32..).map(|n| format!("pwvalue{n}x")).find(|it| !text.contains(it)).unwrap_or_default()
 }
 
-/// Values replaced by words without meaning in YAML.
+/// Words that stand for the texts of values. The words have no meaning in YAML.
 struct Marks {
     prefix: String,
     texts: BTreeMap<String, String>,

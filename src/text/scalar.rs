@@ -1,15 +1,15 @@
-//! How a text must be written so that every YAML parser, including those of YAML 1.1, reads it as that text.
+//! Writes a text as a YAML scalar that every YAML parser, including those of YAML 1.1, reads as the same text.
 //!
 //! All functions are pure.
 
-/// The context of a scalar: brackets and commas end a plain one only inside brackets.
+/// The context of a scalar: outside or inside brackets. Brackets and commas end a plain scalar only inside brackets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Place {
     Block,
     Flow,
 }
 
-/// A text as the block scalar that has exactly its lines.
+/// The header and the lines of a block scalar whose value is exactly a given text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Literal<'a> {
     /// `|-`, or `|` if the text ends with a line ending.
@@ -18,23 +18,23 @@ pub struct Literal<'a> {
     pub lines: Vec<&'a str>,
 }
 
-/// Words that some reader takes for null, a boolean, a merge or a value key, in lower case.
+/// Words that some reader takes for null, a boolean, the merge key (`<<`) or the value key (`=`), in lower case.
 const RESERVED: [&str; 15] =
     ["y", "n", "yes", "no", "on", "off", "true", "false", "null", "nil", "none", "~", "<<", "=", "undefined"];
 
-/// Writes a text on one line: plain where that is safe, else quoted.
+/// Writes a text on one line: plain where that is safe, otherwise in quotes.
 pub fn inline(text: &str, place: Place) -> String {
     if is_plain(text, place) {
         return text.to_owned();
     }
-    // Single quotes if double ones would need backslashes.
+    // Single quotes are used if double quotes would need backslashes.
     let is_noisy = text.contains(['"', '\\']) && !text.contains('\'');
     single(text).filter(|_| is_noisy).unwrap_or_else(|| double(text))
 }
 
 /// Whether a text can be written without quotes.
 ///
-/// Stricter than YAML: a text that begins like a number, a date or a time is not plain.
+/// This is stricter than YAML: a text that begins like a number, a date or a time is never plain.
 pub fn is_plain(text: &str, place: Place) -> bool {
     let (Some(first), Some(last)) = (text.chars().next(), text.chars().next_back()) else { return false };
     let edges = begins_plain(first) && !last.is_whitespace() && last != ':';
@@ -69,8 +69,8 @@ pub fn double(text: &str) -> String {
     quoted
 }
 
-/// Writes a value as single-line JSON that is also YAML: characters that some YAML reader accepts only escaped are
-/// escaped.
+/// Writes a value as single-line JSON that is also YAML. Some YAML readers accept certain characters only as escapes, so
+/// these characters are escaped.
 pub fn json(value: &serde_json::Value) -> String {
     let json = value.to_string();
     let mut yaml = String::with_capacity(json.len());
@@ -85,16 +85,16 @@ pub fn json(value: &serde_json::Value) -> String {
 }
 
 /// A text of several lines as a block scalar. `None` if the text has one line, if the block scalar would not be exact, or
-/// if editors that trim lines would change it.
+/// if an editor that removes blanks at line ends would change it.
 pub fn literal(text: &str) -> Option<Literal<'_>> {
     text.contains('\n').then(|| any_literal(text))?
 }
 
-/// Like [`literal`], also for a text of one line.
+/// Like [`literal`], but also accepts a text of one line.
 pub fn any_literal(text: &str) -> Option<Literal<'_>> {
     let (body, header) = text.strip_suffix('\n').map_or((text, "|-"), |body| (body, "|"));
     let lines: Vec<&str> = body.split('\n').collect();
-    // The first line sets the indentation, and a last empty one would need `|+`.
+    // The first line defines the indentation, and an empty last line would need `|+`. Neither may be empty.
     let edges = !lines[0].is_empty() && lines.last().is_some_and(|it| !it.is_empty());
     let is_exact = |line: &&str| {
         let ends_well = !line.ends_with(char::is_whitespace) && !line.starts_with('\t');
@@ -104,7 +104,7 @@ pub fn any_literal(text: &str) -> Option<Literal<'_>> {
     (edges && is_flush && lines.iter().all(is_exact)).then_some(Literal { header, lines })
 }
 
-/// Whether a plain scalar may begin with this character in every reader: no indicator, digit, sign or dot.
+/// Whether a plain scalar may begin with this character in every reader. Indicators, digits, signs and dots are excluded.
 fn begins_plain(first: char) -> bool {
     match first {
         'a'..='z' | 'A'..='Z' | '_' | '/' | '(' | '$' => true,
@@ -114,14 +114,15 @@ fn begins_plain(first: char) -> bool {
     }
 }
 
-/// YAML's printable set without line endings and tab, and without what readers disagree on.
+/// Whether a character is in YAML's printable set. Line endings, tabs and characters on which readers disagree are
+/// excluded.
 fn is_printable(it: char) -> bool {
     let is_noncharacter = u32::from(it) & 0xfffe == 0xfffe;
     !is_noncharacter
         && !matches!(it, '\0'..='\u{1f}' | '\u{7f}'..='\u{9f}' | '\u{2028}' | '\u{2029}' | '\u{feff}')
 }
 
-/// The escape of a character by its code, which JSON and YAML write alike.
+/// The escape with four hexadecimal digits, which is the same in JSON and in YAML.
 fn unicode_escape(code: u32) -> String {
     format!("\\u{code:04x}")
 }

@@ -1,8 +1,8 @@
-//! Seals: a seal is a short hash inside a text that shows whether the text was changed after it was sealed.
+//! A seal is a short hash inside a text. It shows whether the text was changed after it was sealed.
 //!
 //! CRLF and LF are equal, because git may change line endings.
 
-/// The text before and after the seal of a whole file.
+/// The text before and after the seal in a file that is sealed as a whole.
 const BEFORE: &str = "seal: \"";
 const AFTER: char = '"';
 

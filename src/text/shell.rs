@@ -1,6 +1,7 @@
-//! What a shell command line names: its words, split and unquoted as a shell does, and whether they are complete.
+//! Finds the words of a shell command line, split and unquoted as by a shell. It also finds out whether these words name
+//! everything that the line runs.
 //!
-//! The only user of brush-parser. Syntax that shells interpret differently counts as unknown.
+//! Only this module uses brush-parser. Syntax that shells interpret differently counts as unknown.
 
 use brush_parser::word::{WordPiece, WordPieceWithSource, parse as pieces};
 use brush_parser::{ParserOptions, Token, TokenizerOptions, uncached_tokenize_str};
@@ -59,7 +60,8 @@ const RUNNERS: [&str; 36] = [
 const DIRECTORY_OPTIONS: [&str; 7] =
     ["--directory", "--prefix", "--cwd", "--dir", "--workdir", "--project", "--git-dir"];
 
-/// The most short options that a value in the same word may follow, as in `make -skf./file`.
+/// The maximum number of short options before a value in the same word. In `make -skf./file`, there are three: `s`, `k`
+/// and `f`.
 const MAX_GROUPED: usize = 16;
 
 /// A word, without its quotes.
@@ -71,9 +73,9 @@ pub struct Word {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
-    /// A file, or a directory of which any file may be used.
+    /// A file or a directory. Any file of the directory may be used.
     Any,
-    /// A file. If it is the name of a directory, the word counts as the name of a task and not of that directory.
+    /// A file. If a directory has this name, the word is taken for the name of a task, not of the directory.
     File,
     /// A directory that other words are relative to.
     Base,
@@ -101,7 +103,7 @@ impl Word {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Line {
     pub words: Vec<Word>,
-    /// Why the words may be incomplete; `None`: they name everything that the shell runs.
+    /// Why the words may be incomplete. `None` means that they name everything that the shell runs.
     pub unknown: Option<&'static str>,
 }
 
@@ -112,7 +114,7 @@ pub fn read(line: &str) -> Line {
     read
 }
 
-/// A command between two operators, word by word, and whether a pipe leads to it.
+/// The words of a command between two operators, and whether its input comes from a pipe.
 #[derive(Default)]
 struct Simple {
     words: Vec<String>,
@@ -149,7 +151,7 @@ impl Line {
         }
     }
 
-    /// Splits tokens at operators; the targets of output are left out.
+    /// Splits tokens into commands at operators. The files to which output is redirected are left out.
     fn split(&mut self, tokens: &[Token]) -> Vec<Simple> {
         let mut all = vec![Simple::default()];
         let mut is_written = false;
@@ -180,7 +182,8 @@ impl Line {
         all
     }
 
-    /// A word without its quotes; `None` if its value is known only at run time.
+    /// Returns a word without its quotes. If its value is known only at run time, returns its literal part, or `None` if it
+    /// has none.
     fn unquoted(&mut self, word: &str) -> Option<String> {
         let options = ParserOptions {
             enable_extended_globbing: false,
@@ -194,12 +197,12 @@ impl Line {
         };
         let mut text = String::new();
         let is_plain = pieces.iter().all(|it| plain(it, false, &mut text));
-        // A word that is only one of these is a command, a reserved word or a placeholder of `find`, not a pattern.
+        // Each of these, as a word by itself, is a command, a reserved word or a placeholder of `find`, not a pattern.
         let is_pattern = |it: &str| !matches!(it, "[" | "]" | "[[" | "]]" | "{" | "}" | "!" | "{}");
         let has_pattern = is_pattern(word) && pieces.iter().any(is_expanded);
         if !is_plain || has_pattern {
             self.unknown("it has variables, substitutions or patterns");
-            // Its literal part may still be a name.
+            // The literal part may still be a name.
             return (!text.is_empty()).then_some(text);
         }
         Some(text)
@@ -246,7 +249,7 @@ fn is_redirection(token: Option<&Token>) -> bool {
     matches!(token, Some(Token::Operator(it, _)) if it.ends_with(['<', '>']))
 }
 
-/// Appends a piece's text; false if it is known only at run time.
+/// Appends the text of a piece to `text`. Returns false if the piece's text is known only at run time.
 fn plain(piece: &WordPieceWithSource, is_quoted: bool, text: &mut String) -> bool {
     match &piece.piece {
         WordPiece::Text(it) | WordPiece::SingleQuotedText(it) => text.push_str(it),

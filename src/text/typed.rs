@@ -1,4 +1,4 @@
-//! Writes texts from files so that they are safe on a terminal and as a word of a command that a person types.
+//! Escapes and quotes texts from files, so that they are safe to print on a terminal and to use as words of a command.
 
 use std::borrow::Cow;
 use std::fmt::Display;
@@ -13,7 +13,7 @@ pub fn acts_on_terminal(c: char) -> bool {
     c.is_control() || turns
 }
 
-/// Shows a text in one line: what would act on the terminal appears as an escape.
+/// Shows a text in one line, with escapes for characters that would act on the terminal.
 pub fn escaped(text: &str) -> Cow<'_, str> {
     escape(text, |_| false)
 }
@@ -52,7 +52,8 @@ pub fn shell_word(of: &impl Display) -> String {
     quoted(&of.to_string())
 }
 
-/// The words of a command that was put together with [`quoted`]; `None` if it has quotes of another kind.
+/// Splits a command into its words and removes single quotes and backslashes. `None` if a quote is not closed, or if the
+/// command contains `$` or `"` outside of single quotes.
 pub fn words(command: &str) -> Option<Vec<String>> {
     let (mut words, mut word): (Vec<String>, Option<String>) = (Vec::new(), None);
     let mut rest = command.chars();

@@ -60,7 +60,7 @@ pub struct InsightRequest {
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NewScriptRequest {
-    /// Its id is made from it.
+    /// The script's name, from which its id is made.
     #[schemars(extend("pattern" = NOT_BLANK))]
     pub name: String,
     /// One line for a shell.
@@ -83,14 +83,14 @@ pub struct NewScriptRequest {
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ImportRequest {
-    /// A file or, if the user typed it, a directory; absolute, or from the repository's root.
+    /// The path of a file, absolute or relative to the repository's root. If the user typed it, it can also be a directory.
     #[serde(skip)]
     pub source: PathBuf,
     /// The origin of `source`.
     #[serde(skip)]
     pub origin: Origin,
     /// The document, in Markdown.
-    // Given instead of a file.
+    // If it is given, `source` is not read.
     #[serde(deserialize_with = "given")]
     #[schemars(with = "String", extend("pattern" = NOT_BLANK))]
     pub text: Option<String>,

@@ -1,8 +1,9 @@
 //! The requests of the verbs, one type for all surfaces.
 //!
-//! The command line makes a request itself. HTTP reads it from a body or a query, MCP from the arguments of a tool, and
-//! both describe it with the schema of its type: a field's comment is its description there. Fields that these surfaces
-//! give in another way, such as the id in a path, are skipped.
+//! The command line constructs a request itself. HTTP reads it from a body or a query string, and MCP reads it from the
+//! arguments of a tool. Both publish the JSON Schema of the request's type. In that schema, the doc comment of a field is
+//! its description. A field has `serde(skip)` if these surfaces do not set it, or set it in another way, for example from
+//! the id in a URL's path.
 
 mod knowledge;
 mod plans;
@@ -29,7 +30,7 @@ use serde_json::{Map, Value};
 use crate::plan::time::read_seconds;
 use crate::text::scalar;
 
-/// The pattern of a text that is not only blanks and control characters.
+/// The pattern of a text with at least one character that is neither a blank nor a control character.
 pub(crate) const NOT_BLANK: &str = "[^\\s\\x00-\\x1f]";
 /// The pattern of a time in UTC with whole seconds. It accepts February 29 in every year; the engine checks the year.
 const TIME: &str = "^[0-9]{4}-((0[1-9]|1[0-2])-(0[1-9]|1[0-9]|2[0-9])|(0[13-9]|1[0-2])-30|(0[13578]|1[02])-31)T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]Z$";
@@ -65,12 +66,12 @@ pub(crate) fn schema<R: JsonSchema>() -> Map<String, Value> {
     }
 }
 
-/// Reads a field that must be given in JSON, although the command line may leave it out.
+/// Reads a field that is required in JSON, but optional on the command line.
 fn given<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> {
     String::deserialize(from).map(Some)
 }
 
-/// Reads an object with keys of the user's own, as a text that the engine reads as YAML.
+/// Reads an object with user-defined keys, and returns it as a text that the engine parses as YAML.
 fn yaml<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> {
     Ok(Option::<Value>::deserialize(from)?.map(|it| scalar::json(&it)))
 }

@@ -38,7 +38,7 @@ fn titles_schema(_: &mut SchemaGenerator) -> Schema {
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NewRequest {
-    /// Its id is made from it.
+    /// The plan's title, from which its id is made.
     #[schemars(extend("pattern" = NOT_BLANK))]
     pub title: String,
     /// The titles of its steps.
@@ -75,7 +75,7 @@ pub struct NewRequest {
     #[serde(rename = "sequential", default)]
     pub is_sequential: bool,
     pub by: Option<String>,
-    /// The template of the plan; `steps` come after its own.
+    /// The template of the plan; `steps` are added after the steps of the template.
     pub template: Option<String>,
     /// The text of `plan.md`, with or without front matter; not together with `template`.
     #[serde(skip)]
@@ -122,7 +122,7 @@ pub struct ReplaceRequest {
     #[serde(skip)]
     pub shown: String,
     pub by: Option<String>,
-    /// The `created_by` of new steps. `None`: `by`.
+    /// The `created_by` of new steps. If it is `None`, `by` is used.
     #[serde(skip)]
     pub created_by: Option<String>,
     #[serde(default)]

@@ -1,4 +1,4 @@
-//! Requests that read, which HTTP takes from a query, and `remove`, which has no body.
+//! Requests that HTTP reads from the query string: those that only read, and `remove`, which has no body.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer};
@@ -7,7 +7,7 @@ use super::{Mode, NOT_BLANK};
 use crate::api::graph::GraphForm;
 use crate::api::sort::Sort;
 
-/// The pattern of a time, a date, or how long ago.
+/// The pattern of a time, of a date, or of a span before now, such as `12h`, `7d` or `2w`.
 ///
 /// It accepts February 29 in every year; the engine checks the year.
 pub(crate) const SINCE: &str = "^([0-9]{1,4}[hdw]|[0-9]{4}-((0[1-9]|1[0-2])-(0[1-9]|1[0-9]|2[0-9])|(0[13-9]|1[0-2])-30|(0[13578]|1[02])-31)(T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]Z)?)$";
@@ -39,7 +39,7 @@ pub struct ListRequest {
     pub sort: Sort,
     /// Only steps of this assignee, or plans that have such a step
     pub assignee: Option<String>,
-    /// Only what has changed since then; written as `since` of a search
+    /// Only what has changed since this time; the format is that of `since` in a search
     #[schemars(extend("pattern" = SINCE))]
     pub updated_since: Option<String>,
 }
@@ -110,7 +110,7 @@ pub struct ShowRequest {
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 pub struct NextRequest {
     /// Only this plan; by default all active ones
-    // `None`: the plan in `PLANWATCH_PLAN`, or else the candidate of each active plan.
+    // If it is `None`, the plan in `PLANWATCH_PLAN` is used. If that is not set either, each active plan has one candidate.
     pub plan: Option<String>,
     /// The maximum number of candidates in the answer. `None`: all.
     #[serde(skip)]

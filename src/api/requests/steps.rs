@@ -162,7 +162,7 @@ pub struct ClaimRequest {
     #[serde(default, deserialize_with = "seconds")]
     #[schemars(with = "Option<String>", extend("pattern" = LEASE))]
     pub lease: Option<i64>,
-    /// The claim lasts as long as this process runs.
+    /// The id of a process. The claim is valid as long as that process runs.
     #[serde(skip)]
     pub pid: Option<u32>,
     /// Override the checks of a named step; this is recorded.
@@ -171,7 +171,7 @@ pub struct ClaimRequest {
     /// Claim on this machine alone, without asking the shared remote; `sync` settles it later.
     #[serde(default)]
     pub offline: bool,
-    /// This process renews its claims at the remote.
+    /// Whether the calling process renews its claims at the registry.
     #[serde(skip)]
     pub is_renewed: bool,
     #[serde(rename = "dry_run", default)]
@@ -243,7 +243,7 @@ pub struct RenumberRequest {
     /// The step before which it is put.
     #[serde(skip)]
     pub before: Option<String>,
-    /// The free number that it gets.
+    /// The step's new number, which no other step may have.
     #[serde(skip)]
     pub to: Option<String>,
     pub by: Option<String>,
@@ -257,10 +257,10 @@ pub struct RenumberRequest {
     pub mode: Mode,
 }
 
-/// Whether a person is known to confirm.
+/// Whether the confirmation is known to come from a person.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Confirmer {
-    /// A person typed it at a terminal, or answered a question.
+    /// A person typed the confirmation at a terminal, or answered a prompt.
     Person,
     #[default]
     Unknown,

@@ -1,9 +1,9 @@
-//! JSON Schemas of answers, for surfaces that describe them beforehand.
+//! JSON Schemas of answers, for surfaces that publish them.
 //!
-//! Each object is closed: it has only the fields that are named, except in `custom`, `metadata` and `values`, which belong
-//! to the user. A field is always present unless it is optional. A test checks every recorded answer of the command line.
-//! A part that several answers share has a name, and is referred to by `$ref`. The schemas of views are derived from their
-//! types.
+//! Most objects are closed: they can have only the fields that the schema names. The exceptions are objects with keys that
+//! the user defined, such as `custom` and `metadata`, the details of an error, and the rows of a table. A field is always
+//! present unless it is optional. A part that several answers share has a name, and `$ref` refers to it. The schemas of
+//! views are derived from their types. A test checks every recorded answer of the command line against its schema.
 
 mod changes;
 mod documents;
@@ -20,7 +20,7 @@ use serde_json::{Map, Value, json};
 
 use crate::api::views::SCHEMA_VERSION;
 
-/// The place of the named parts, as in OpenAPI.
+/// The prefix of a `$ref` to a named part, as in OpenAPI.
 pub const PLACE: &str = "#/components/schemas/";
 
 pub fn parts() -> Vec<(&'static str, Value)> {
@@ -28,7 +28,7 @@ pub fn parts() -> Vec<(&'static str, Value)> {
     all.into_iter().flatten().collect()
 }
 
-/// An answer of a verb, with its envelope.
+/// The schema of a verb's answer, including the envelope.
 #[derive(Debug, Clone)]
 pub struct Answer {
     /// Equal to the kind, unless the answers of one kind have different schemas.
@@ -68,7 +68,8 @@ fn close(schema: &mut Value) {
         let is_width = word == "format" && it.as_str().is_some_and(|it| it.starts_with("uint"));
         !["description", "title", "default"].contains(&word.as_str()) && !is_width
     });
-    // If the variants of an enum have comments, each word has a schema of its own. These are joined into one list.
+    // If the variants of an enum have comments, `schemars` makes a separate schema for each word. These are joined into one
+    // list of words.
     if let Some(Value::Array(variants)) = object.remove("oneOf") {
         let words = |it: &Value| it["enum"].as_array().cloned().unwrap_or_else(|| vec![it["const"].clone()]);
         object.insert("type".to_owned(), "string".into());
@@ -84,7 +85,7 @@ fn close(schema: &mut Value) {
 
 type Answers = Vec<(&'static str, Object)>;
 
-/// A closed object under construction.
+/// A builder for the schema of a closed object.
 #[derive(Debug, Clone, Default)]
 pub struct Object {
     properties: Map<String, Value>,
@@ -96,7 +97,7 @@ impl Object {
         Self::default()
     }
 
-    /// An object with the fields of a type, to which others can be added.
+    /// An object with the fields of a type. Other fields can be added to it.
     fn of<T: JsonSchema>() -> Self {
         let mut schema = of::<T>();
         let properties = schema["properties"].as_object_mut().map(std::mem::take).unwrap_or_default();
@@ -142,7 +143,7 @@ impl Object {
         ])
     }
 
-    /// The object in its envelope.
+    /// The schema of the object with the fields of the envelope, `schema_version` and `kind`.
     fn answer(self, kind: &str) -> Value {
         let mut envelope = Self::new()
             .field("schema_version", json!({"const": SCHEMA_VERSION}))
@@ -167,7 +168,7 @@ pub fn maybe_text() -> Value {
     json!({"type": ["string", "null"]})
 }
 
-/// RFC 3339, UTC.
+/// A time in RFC 3339 format and in UTC, or null.
 pub fn maybe_time() -> Value {
     json!({"type": ["string", "null"], "format": "date-time"})
 }
@@ -193,7 +194,7 @@ fn word<const N: usize>(words: [&str; N]) -> Value {
     json!({"type": "string", "enum": words.to_vec()})
 }
 
-/// An object with keys of the user's own.
+/// An object with any keys.
 fn open_object() -> Value {
     json!({"type": "object", "additionalProperties": true})
 }

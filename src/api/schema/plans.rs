@@ -28,12 +28,12 @@ pub(super) fn parts() -> Vec<(&'static str, Value)> {
     ]
 }
 
-/// [`PlanShape`], to which an answer may add fields.
+/// The fields of [`PlanShape`]. An answer may add others.
 pub fn plan() -> Object {
     Object::of::<PlanShape>()
 }
 
-/// [`StepShape`], to which an answer may add fields.
+/// The fields of [`StepShape`]. An answer may add others.
 pub fn step() -> Object {
     Object::of::<StepShape>()
 }
@@ -46,7 +46,7 @@ fn words<S: Status>() -> Value {
     json!({"type": "string", "enum": S::ALL.iter().map(|it| it.word()).collect::<Vec<_>>()})
 }
 
-/// A status, or the unknown word in the file.
+/// A known status of a plan, or the unknown word that the file has as its status.
 pub(crate) fn plan_status(_: &mut SchemaGenerator) -> Schema {
     json_schema!({"anyOf": [part("PlanStatus"), text()]})
 }
@@ -56,7 +56,7 @@ pub(crate) fn step_status(_: &mut SchemaGenerator) -> Schema {
     json_schema!({"anyOf": [part("StepStatus"), text()]})
 }
 
-/// Like [`plan_status`], for a plan or a step; null for what has no status.
+/// Like [`plan_status`], for a plan or a step, or null if there is no status.
 pub(super) fn maybe_status() -> Value {
     json!({"anyOf": [part("PlanStatus"), part("StepStatus"), text(), {"type": "null"}]})
 }

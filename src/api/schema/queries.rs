@@ -1,4 +1,4 @@
-//! Answers of verbs that read; `check` and `doctor` can also change something if they are asked to.
+//! Answers of verbs that read. `check` and `doctor` are among them, although some of their options change files.
 
 use serde_json::{Value, json};
 
@@ -225,7 +225,7 @@ fn problem_list() -> Object {
         .and(page())
 }
 
-/// The columns depend on the query.
+/// The answer of `sql`. The keys of each row are the columns of the query.
 fn table() -> Object {
     let value = json!({"type": ["string", "number", "null"]});
     let row = json!({"type": "object", "additionalProperties": value});

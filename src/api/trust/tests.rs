@@ -57,7 +57,8 @@ impl Place {
     }
 }
 
-/// Checks the files that trust in a line covers, and that only changes of the files `changing` change the hash.
+/// Checks that the hash of a line covers `files`, and that a change of a file changes the hash if and only if `changing`
+/// contains the file.
 #[track_caller]
 fn check(line: &str, directory: &str, files: &[&str], changing: &[&str]) {
     let place = Place::new();

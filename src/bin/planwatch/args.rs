@@ -94,7 +94,7 @@ macro_rules! verbs {
             $($(#[$about])* #[command(name = $name $(, alias = $alias)*)] $verb($arguments),)*
         }
 
-        /// The command of the verb with this name or alias, with the same arguments as in the whole command line.
+        /// The command of the verb with this name or alias. Its arguments are the same as in the whole command line.
         fn verb_alone(name: &str) -> Option<clap::Command> {
             let (name, aliases, arguments): (_, &[&str], fn(clap::Command) -> clap::Command) = match name {
                 $($name $(| $alias)* => ($name, &[$($alias),*], <$arguments>::augment_args),)*
@@ -259,7 +259,7 @@ pub(crate) fn command() -> clap::Command {
 
 /// The command line with only this verb; `None` if the word is not a verb.
 ///
-/// Building the commands of all verbs takes longer than many verbs take to run.
+/// It exists to save time. Many verbs run in less time than it takes to build the commands of all verbs.
 pub(crate) fn command_of(verb: &str) -> Option<clap::Command> {
     let own = verb_alone(verb)?;
     let root = clap::Command::new("planwatch").disable_help_subcommand(true).disable_help_flag(true);
@@ -293,8 +293,8 @@ pub(crate) fn visible_command() -> clap::Command {
 const INSTEAD: [(&str, &str); 4] =
     [("steps", "list"), ("unset", "set"), ("restore", "archive"), ("hook", "status")];
 
-/// Words that people type instead of a verb, listed with the verb that they mean. From the spelling alone, `reopen` or
-/// nothing would be suggested for `create`.
+/// Words that people type instead of a verb, listed with the verb that they mean. A suggestion by spelling would not find
+/// the verb: for `create`, it would be `reopen` or nothing.
 const SYNONYMS: [(&str, &[&str]); 38] = [
     ("board", &["kanban", "tui", "dashboard", "ui"]),
     ("status", &["info", "overview", "summary", "state", "st", "stat", "report"]),
@@ -342,8 +342,8 @@ pub(crate) fn meant_by(word: &str) -> Option<&'static str> {
     SYNONYMS.iter().find(|(_, words)| words.contains(&word.as_str())).map(|(verb, _)| *verb)
 }
 
-/// Turns a suggestion of clap into one to show: a verb by its main name, and a visible verb instead of a hidden one.
-/// `None` for a hidden option.
+/// Converts a suggestion of clap into the one that is shown. An alias becomes the main name of its verb, and a hidden verb
+/// becomes the visible verb to use instead. Returns `None` for a hidden option.
 pub(crate) fn visible(name: &str) -> Option<String> {
     let command = Cli::command();
     if let Some(option) = name.strip_prefix("--") {

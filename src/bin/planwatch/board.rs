@@ -1,9 +1,9 @@
-//! `board`: the plans on the whole terminal, with keys for the verbs, and live.
+//! `board`: a full-screen view of the plans in the terminal. It shows changes as they happen, and keys run the verbs.
 //!
-//! The board has no rules of its own: keys become the same requests as on the command line, and a refusal shows the
-//! engine's error message. `model`, `prompt`, `questions` and `keys` are pure, `view` draws the model, `event_loop`
-//! waits for messages, `engine` reads and writes on its own threads, `live` follows the changes, `worker` runs an
-//! agent, and `terminal` sets up and restores the terminal.
+//! The board has no rules of its own. A key makes the same request as the verb on the command line. If the request is
+//! refused, the board shows the error message of the operation. `model`, `prompt`, `questions` and `keys` are pure,
+//! `view` draws the model, `event_loop` waits for messages, `engine` reads and writes on its own threads, `live` follows
+//! the changes, `worker` runs an agent, and `terminal` sets up and restores the terminal.
 
 mod engine;
 mod event_loop;

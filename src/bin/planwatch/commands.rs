@@ -1,4 +1,5 @@
-//! From the command line to an exit code: one module per verb makes the operation's request and prints its report.
+//! Parses the command line and runs its verb. The module of a verb makes the request of the operation and prints its
+//! report.
 
 mod add;
 mod archive;
@@ -57,8 +58,8 @@ pub(crate) fn run(words: &[OsString]) -> u8 {
     let parse = |command: clap::Command| {
         command.try_get_matches_from(&marked).and_then(|it| Cli::from_arg_matches(&it))
     };
-    // The commands of all verbs are built only if the command of the typed verb does not parse the line; most command
-    // lines are valid.
+    // Most command lines are valid, so only the clap command of the typed verb is built first. If it does not parse the
+    // line, the commands of all verbs are built.
     let quick = typed::verb(words).and_then(|it| args::command_of(&it));
     let cli = quick.and_then(|it| parse(it).ok()).map_or_else(|| parse(args::command()), Ok);
     let Cli { everywhere, verb } = match cli {
@@ -93,7 +94,7 @@ fn not_understood(error: &clap::Error, words: &[OsString]) -> u8 {
     failure.exit
 }
 
-/// Verbs that only read, except those that report interrupted changes in their answers.
+/// Whether a verb only reads and does not itself report interrupted changes. For such a verb, the session reports them.
 fn is_looking(verb: &Verb) -> bool {
     match verb {
         Verb::List(_) | Verb::Steps(_) | Verb::Stale(_) | Verb::Show(_) | Verb::Next(_) | Verb::Search(_) => {

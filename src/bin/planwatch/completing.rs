@@ -1,7 +1,7 @@
-//! What a shell may offer for the next word: verbs, options and their values, plans and steps.
+//! Completions for shells: verbs, options and their values, plans and steps.
 //!
-//! The scripts of `planwatch completions` ask this program at every tab. It prints only the answer, on stdout, even if
-//! there is no plans directory.
+//! The scripts that `planwatch completions` prints run this program each time the user presses Tab. It prints only the
+//! completions, on stdout. If there is no plans directory, it prints no error.
 
 use std::env;
 use std::ffi::{OsStr, OsString};
@@ -27,8 +27,7 @@ use crate::typed::Typed;
 /// The environment variable in which a completion script names its shell. Nothing else sets it.
 pub(crate) const VARIABLE: &str = "PLANWATCH_COMPLETE";
 
-/// Prints what could come next on this command line. Errors are ignored, because a shell cannot show them during
-/// completion.
+/// Prints the completions of this command line. Errors are ignored, because a shell cannot show them during completion.
 pub(crate) fn answer(shell: &str, words: &[OsString]) -> u8 {
     let line = Arc::new(Line::of(shell, words));
     let asked = CompleteEnv::with_factory(|| command(&line)).var(VARIABLE).shells(Shells(&SHELLS));
@@ -66,9 +65,9 @@ pub(crate) fn script(shell: Shell) -> Result<Vec<u8>, Failure> {
     Ok(script)
 }
 
-/// Replacements in the scripts that `clap_complete` writes. Its scripts pass words as typed, with quotes and
-/// backslashes, so a word with a space would get no completions. Zsh would quote the tilde of an offered `~/…`;
-/// its own completion of files does not.
+/// Replacements in the scripts that `clap_complete` writes: the shell, the old text and the new text. These scripts pass
+/// words as typed, with quotes and backslashes, so a word with a space would get no completions. Zsh would quote the
+/// tilde of a completion such as `~/…`, so its own completion of files is used for words that begin with a tilde.
 const AMENDED: [(Shell, &str, &str); 3] = [
     (Shell::Zsh, r#""${words[@]}""#, r#""${(@Q)words[1,CURRENT-1]}" "${(Q)PREFIX}""#),
     (Shell::Zsh, "planwatch() {\n", "planwatch() {\n    if [[ $PREFIX == '~'* ]]; then _files; return; fi\n"),
@@ -299,7 +298,7 @@ impl Line {
         Self(line)
     }
 
-    /// The options that say where the plans are.
+    /// The options that select the plans directory.
     fn options(&self) -> Vec<OsString> {
         let mut options = vec![OsString::from("planwatch")];
         for (at, word) in self.0.iter().enumerate() {

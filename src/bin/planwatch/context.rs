@@ -48,7 +48,7 @@ use crate::output::{Form, Loudness, Output, Pager};
 use crate::spinner::Spinner;
 use crate::typed::Typed;
 
-/// One run of the command line: where it was started, and where its answer goes.
+/// One run of the command line: the directory in which it was started, its options, and its output.
 #[derive(Clone)]
 pub(crate) struct Session {
     pub(crate) output: Output,
@@ -56,13 +56,13 @@ pub(crate) struct Session {
     plans: Option<PathBuf>,
     reading: Reading,
     disk: Arc<dyn Disk>,
-    /// The verb only reads, so the session itself reports interrupted changes.
+    /// The verb only reads and does not report interrupted changes itself, so the session reports them.
     is_looking: bool,
     /// The verb settles claims itself, so the session does not report unsettled ones.
     is_settling: bool,
-    /// The problems of the configuration, and what `-v` prints about it, were printed.
+    /// The errors in the configuration, and the details that `-v` adds, were printed already.
     are_problems_reported: Arc<AtomicBool>,
-    /// The notice that there is no index on disk was printed. It is printed once.
+    /// The notice that the index is only in memory was printed already. It is printed once.
     is_memory_reported: Arc<AtomicBool>,
 }
 
@@ -118,7 +118,7 @@ impl Session {
         Ok(found)
     }
 
-    /// Like [`Self::workspace`], for `check`, whose answer contains the errors in the configuration.
+    /// Like [`Self::workspace`], for `check` and `doctor`, whose answers report errors in the configuration.
     pub(crate) fn workspace_to_check(&self) -> Result<Workspace, Failure> {
         let found = self.find()?;
         self.report_surroundings(&found);
@@ -140,8 +140,8 @@ impl Session {
         self.output.detail("surroundings", &said);
     }
 
-    /// The configuration file that is in force: the nearest one from the working directory up to the repository's root,
-    /// or up to the home directory outside a repository.
+    /// The configuration file that is in force: the nearest one at or above the working directory. In a repository, the
+    /// search ends at its root; otherwise it ends at the home directory.
     fn config_file(&self, found: &Workspace) -> Option<PathBuf> {
         let end = found.repository.clone().or_else(home);
         let mut above = Vec::new();
@@ -179,7 +179,7 @@ impl Session {
         found.plans_dir.clone().map_or_else(|| workspace::make(&self.disk, found), Ok)
     }
 
-    /// Prints an answer that only informs: as JSON, or else as a screen of the terminal's width. Returns the exit code.
+    /// Prints an answer as JSON, or else as a screen for the terminal's width. Returns exit code 0.
     pub(crate) fn answer(
         &self,
         kind: &str,
@@ -194,7 +194,7 @@ impl Session {
         Ok(0)
     }
 
-    /// The absolute path of a typed one, which may be relative to the working directory.
+    /// The absolute path for a typed path, which may be relative to the working directory.
     pub(crate) fn path(&self, typed: &Path) -> PathBuf {
         self.directory.join(typed)
     }
@@ -208,7 +208,7 @@ impl Session {
         Ok(answer?)
     }
 
-    /// Like [`Self::context`], for a request that is carried out once if it has a key.
+    /// Like [`Self::context`], for a request that is carried out only once if it has a key.
     pub(crate) fn context_once(&self, key: &Key, request: &impl std::fmt::Debug) -> Result<Context, Failure> {
         let context = self.context()?;
         let Some(key) = &key.key else { return Ok(context) };
@@ -293,12 +293,13 @@ impl Session {
         (config.agents, shown)
     }
 
-    /// For repeated reads: with the current configuration, and without asking the daemon.
+    /// A context for repeated reads: with the current configuration, and without asking the daemon whether the index is
+    /// current.
     pub(crate) fn look_again(&self, plans: &Path) -> Result<Context, Error> {
         Ok(Context { freshness: Freshness::Unknown, ..self.look(&self.find()?, plans)? })
     }
 
-    /// For servers: the directory and the configuration as they are at each request.
+    /// For servers: makes a new context for each request, with the plans directory and the configuration at that time.
     pub(crate) fn contexts_found(&self) -> ContextFactory {
         let session = self.clone();
         Arc::new(move || {
@@ -319,7 +320,7 @@ impl Session {
         })
     }
 
-    /// Like [`Self::contexts_found`]; makes the plans directory if there is none.
+    /// Like [`Self::contexts_found`], but makes the plans directory if there is none.
     pub(crate) fn contexts_to_make(&self) -> ContextFactory {
         let session = self.clone();
         Arc::new(move || {
@@ -401,7 +402,7 @@ pub(crate) fn state_home() -> Option<PathBuf> {
     etcetera::choose_base_strategy().ok().and_then(|it| it.state_dir())
 }
 
-/// The shell that requests completions, if one does.
+/// The shell that requests completions, if any.
 pub(crate) fn completing_shell() -> Option<String> {
     text(completing::VARIABLE)
 }
@@ -444,7 +445,7 @@ fn pager(verb: Option<&Verb>) -> Option<Pager> {
         terminal: text("TERM"),
         is_person: is_terminal && !is_in_step(),
     };
-    // Git sets these, too, so that a pager that is named without options shows colours.
+    // Git sets these variables, too. With them, a pager that is named without options shows colours.
     let options = [("LESS", "FRX"), ("LV", "-c")].into_iter().filter(|(name, _)| env::var_os(name).is_none());
     Some(Pager {
         command: pager::words(&settings)?,
@@ -462,7 +463,7 @@ pub(crate) fn environment_of_processes() -> Vec<(OsString, OsString)> {
     env::join_paths(all).map(|it| vec![(OsString::from("PATH"), it)]).unwrap_or_default()
 }
 
-/// This process, for claims that hold as long as it runs; `None` where processes cannot be seen.
+/// This process, for claims that hold as long as it runs. `None` if the system does not show processes.
 pub(crate) fn own_process() -> Option<Process> {
     Process::find(&RealDisk, std::process::id())
 }
@@ -521,8 +522,8 @@ pub(crate) fn now() -> Time {
     Time::from_nanoseconds(i128::try_from(since.as_nanos()).unwrap_or(i128::MAX))
 }
 
-/// The user's name: the first that is set of `PLANWATCH_BY`, `by` in the configuration, git's `user.name` and the
-/// system's user, else `unknown`.
+/// The user's name: `PLANWATCH_BY`, else `by` in the configuration, else git's `user.name`, else the system's user, else
+/// `unknown`.
 fn by(workspace: &Workspace) -> String {
     let git = || {
         git_user::name(
@@ -545,7 +546,7 @@ fn variable(name: &str) -> Option<PathBuf> {
     env::var_os(name).filter(|it| !it.is_empty()).map(PathBuf::from)
 }
 
-/// Whether a window can be opened where this runs.
+/// Whether this process can open a window.
 pub(crate) fn has_screen() -> bool {
     let is_desktop = cfg!(any(target_os = "macos", target_os = "windows"));
     !is_remote() && (is_desktop || text("DISPLAY").is_some() || text("WAYLAND_DISPLAY").is_some())

@@ -1,4 +1,5 @@
-//! `--json=FIELDS`: keeps the named fields of a list's items, else of the object itself.
+//! `--json=FIELDS`: keeps only the named fields. In an answer that is a list, these are fields of its items; otherwise
+//! they are fields of the object itself.
 //!
 //! The envelope (`schema_version`, `kind`) always stays. A list of known fields is a string of names that are separated
 //! by spaces.
@@ -44,8 +45,8 @@ pub(crate) const RUN: &str = "event step title attempt of why log text command o
      total plan end attempts next prompt environment untrusted verify_only directory timeout idle \
      max_attempts checked verify worktrees";
 
-/// Kinds of objects that may lack a field that was asked for: those in a stream, and answers whose fields were checked
-/// before.
+/// Kinds of objects that may lack a requested field: objects in a stream, and answers whose fields were checked before
+/// the verb ran.
 const PARTIAL: [&str; 9] =
     ["event", "ready", "draft-event", "draft", "run-event", "run", "change", "claim", "import"];
 

@@ -1,5 +1,5 @@
-//! The help screens: the first one and the whole one, which are made from the definition of the command line, and the
-//! topics.
+//! The help screens: the first screen, the whole help, and the topics. The first two are made from the definition of the
+//! command line.
 
 mod topics;
 
@@ -64,7 +64,7 @@ pub(crate) fn first_screen(command: &Command) -> StyledStr {
     StyledStr::from(text)
 }
 
-/// Every verb, every option of all verbs, every topic.
+/// All verbs, the options that every verb takes, and all topics.
 pub(crate) fn whole_screen(command: &Command) -> String {
     let about = command.get_about().map(ToString::to_string).unwrap_or_default();
     let mut text = format!("{about}\n\nplanwatch [OPTIONS] VERB …\n{}", verbs(command, Verbs::All));

@@ -25,7 +25,7 @@ pub(crate) fn read(session: &Session, path: &Path) -> Result<String, Failure> {
                 Err(error.into())
             }
             Ok(real) if is_file(session, &real) => Ok(reach.read_found(&real, path, LIMIT)?),
-            // A pipe has no path that can be resolved; for a missing file, the system returns the error.
+            // A pipe has no path that can be resolved. For a missing file, opening it returns the error.
             _ => bounded(File::open(&whole)?, path),
         }
     })

@@ -1,6 +1,6 @@
 //! Prints answers as text or JSON on stdout, and everything else on stderr.
 //!
-//! It is not an error if the reader has closed the pipe; any other failure to write is one.
+//! If the reader has closed the pipe, that is not an error. Every other failure to write is an error.
 
 use std::ffi::OsString;
 use std::fmt::Write as _;
@@ -49,9 +49,9 @@ pub(crate) enum Reader {
 pub(crate) struct Output {
     pub(crate) form: Form,
     pub(crate) loudness: Loudness,
-    /// The terminal's width; `None` where nothing may be cut.
+    /// The terminal's width. `None` if stdout is no terminal; then nothing is cut.
     pub(crate) width: Option<usize>,
-    /// The terminal's lines; `None` where stdout is no terminal.
+    /// The terminal's number of lines. `None` if stdout is no terminal.
     pub(crate) height: Option<usize>,
     /// Like `width`, for stderr.
     stderr_width: Option<usize>,
@@ -68,7 +68,7 @@ pub(crate) struct Output {
 pub(crate) struct Pager {
     pub(crate) command: Vec<String>,
     pub(crate) environment: Vec<(OsString, OsString)>,
-    /// The user named it, so it is reported if it cannot be started.
+    /// The user named this pager, so an error is reported if it cannot be started.
     pub(crate) is_named: bool,
 }
 
@@ -133,7 +133,7 @@ impl Output {
         self.delivered(written.and_then(|()| whole(&text_out.into_inner())))
     }
 
-    /// Like [`Self::text`], through the pager if the terminal is too small for it.
+    /// Like [`Self::text`], but uses the pager if the text has too many lines for the terminal.
     pub(crate) fn long(&self, text: &str) -> Result<Reader, Failure> {
         let Some(pager) = self.pager.as_ref().filter(|_| self.is_too_long(text)) else {
             return self.text(text);
@@ -156,7 +156,7 @@ impl Output {
         self.text(text)
     }
 
-    /// Whether a text has more lines than the terminal, whose last one is for the prompt.
+    /// Whether a text has too many lines for the terminal. The terminal's last line is for the prompt.
     fn is_too_long(&self, text: &str) -> bool {
         self.height.is_some_and(|height| text::rows(text, self.width) >= height)
     }
@@ -166,7 +166,7 @@ impl Output {
         if self.loudness == Loudness::Quiet { Ok(Reader::There) } else { self.text(text) }
     }
 
-    /// Prints an answer for machines, with the fields that were asked for, on one line.
+    /// Prints an answer for machines, with the requested fields, on one line.
     pub(crate) fn json(&self, kind: &str, mut report: Value) -> Result<Reader, Failure> {
         self.kept.put_into_answer(kind, &mut report);
         let wanted = match &self.form {

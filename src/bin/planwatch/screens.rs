@@ -50,7 +50,7 @@ pub(crate) fn colour(status: &str) -> Style {
     }
 }
 
-/// A step's status in one or two words: a pending one that waits for nothing is ready.
+/// A step's status in one or two words. A pending step that waits for nothing is shown as ready.
 pub(crate) fn state(step: &StepShape) -> Cell {
     if step.status == "in_progress" && step.lapsed {
         return styled(BUSY, "◐ in_progress (lapsed)").or_short("◐ lapsed");
@@ -66,7 +66,7 @@ pub(crate) fn state(step: &StepShape) -> Cell {
     styled(style, format!("{} {word}", mark(&step.status)))
 }
 
-/// Like [`state`], where there is little room.
+/// Like [`state`], but shorter.
 pub(crate) fn short_state(step: &StepShape) -> Cell {
     match step {
         it if it.lapsed => styled(BUSY, format!("{} lapsed", mark(&it.status))),
@@ -93,7 +93,7 @@ pub(crate) fn bar(closed: usize, total: usize) -> String {
         return "no steps".to_owned();
     }
     let rounded = (2 * closed * WIDTH + total) / (2 * total);
-    // The bar is full only if everything is closed, and never empty once something is.
+    // The bar is full only if all steps are closed. If at least one step is closed, the bar is not empty.
     let full = if closed >= total { WIDTH } else { rounded.clamp(usize::from(closed > 0), WIDTH - 1) };
     format!("{}{} {closed}/{total}", "█".repeat(full), "░".repeat(WIDTH - full))
 }
@@ -112,7 +112,7 @@ pub(crate) fn dated(now: Time, then: Option<Time>) -> String {
     then.map(|it| format!("{}, {}", day(it), time::ago(now, it))).unwrap_or_default()
 }
 
-/// `due 2026-11-21`, in red if the day is over and the work is not.
+/// `due 2026-11-21`, in red if the day is over and the work is still open.
 pub(crate) fn due(day: Day, is_open: bool, now: Time) -> Cell {
     let is_late = is_open && day.is_over(now);
     styled(if is_late { BAD } else { PLAIN }, format!("due {day}{}", if is_late { " (overdue)" } else { "" }))

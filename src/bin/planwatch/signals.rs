@@ -10,13 +10,13 @@ use signal_hook::iterator::Signals;
 pub(crate) struct Received(Arc<AtomicI32>);
 
 impl Received {
-    /// The exit code that a shell reports for a process that a signal ended; `None` if none was received.
+    /// The exit code that a shell reports for a process that this signal ended. `None` if no signal was received.
     pub(crate) fn exit_code(&self) -> Option<u8> {
         let signal = self.0.load(Ordering::SeqCst);
         (signal != 0).then(|| u8::try_from(128 + signal).unwrap_or(130))
     }
 
-    /// Like [`Self::exit_code`], for a service: only Ctrl-C is a failure.
+    /// The exit code of a service: 130 after Ctrl-C (SIGINT), otherwise 0.
     pub(crate) fn exit_code_of_service(&self) -> u8 {
         if self.0.load(Ordering::SeqCst) == SIGINT { 130 } else { 0 }
     }
@@ -42,8 +42,8 @@ pub(crate) fn stop_at(stop: impl Fn(bool) -> bool + Send + 'static) -> Received 
     Received(received)
 }
 
-/// Makes a write beyond a limit on file sizes (`ulimit -f`) an error like a full disk, which is reported. Without this,
-/// the signal would end the process without a message.
+/// Makes a write that exceeds the limit on file sizes (`ulimit -f`) fail with an error, as on a full disk. Without this,
+/// SIGXFSZ would end the process without a message.
 pub(crate) fn survive_file_size_limits() {
     signal_hook::flag::register(SIGXFSZ, Arc::<AtomicBool>::default()).ok();
 }

@@ -1,4 +1,4 @@
-//! A spinner on a terminal while something takes longer than a moment.
+//! A spinner that is shown on a terminal while an operation takes longer than a second.
 
 use std::io::{self, IsTerminal};
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
@@ -7,15 +7,15 @@ use std::time::Duration;
 
 use indicatif::ProgressBar;
 
-/// Shorter waits show no spinner.
+/// If the operation takes less time than this, no spinner is shown.
 const MOMENT: Duration = Duration::from_secs(1);
 
-/// The spinner runs until this is dropped, which clears it from the terminal.
+/// Dropping this value stops the spinner and clears it from the terminal.
 #[derive(Debug)]
 pub(crate) struct Spinner(Option<(Sender<()>, JoinHandle<()>)>);
 
 impl Spinner {
-    /// Shows `what` next to the spinner; does nothing if stderr is not a terminal.
+    /// Starts a spinner with the message `what`. Does nothing if stderr is not a terminal.
     pub(crate) fn with(what: &'static str) -> Self {
         if !io::stderr().is_terminal() {
             return Self(None);

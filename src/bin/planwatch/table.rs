@@ -1,7 +1,6 @@
-//! Aligned tables that fit the terminal, and are never cut in a pipe.
+//! Aligned tables that are fitted to the width of the terminal. Without a width, as in a pipe, nothing is cut.
 //!
-//! Knows widths of text, not what the text is about. Texts of cells are escaped here; short forms and lines have to be
-//! escaped already (`output::escaped`).
+//! The texts of cells are escaped here. The caller must escape short forms and lines with `output::escaped`.
 
 use anstyle::Style;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
@@ -11,15 +10,15 @@ use crate::screens::text::fitted;
 
 /// The spaces between two columns.
 const GAP: usize = 2;
-/// The width to which text columns may be cut before any column is left out.
+/// Text columns are cut down to this width before any column is left out.
 const TEXT_LEAST: usize = 24;
-/// The width to which columns may be cut before further columns are left out.
+/// Columns are cut down to this width before further columns are left out.
 const LEAST: usize = 10;
-/// If nothing is cut, a column with [`Yields::Extra`] that is wider than this is not padded.
+/// If the table is drawn without a width, a [`Yields::Extra`] column that is wider than this is not padded.
 const FILLED: usize = 60;
 /// The separator between two parts of a cell.
 const BETWEEN: &str = ", ";
-/// The width of a column that is not padded.
+/// Used instead of a width for a column that is not padded.
 const UNFILLED: usize = usize::MAX;
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -28,12 +27,12 @@ pub(crate) struct Cell {
     /// A shorter form of the text for narrow terminals; empty if there is none.
     short: String,
     style: Style,
-    /// The colours of the parts of the text, where it has several.
+    /// The colours of the parts of the text; empty if the whole text has `style`.
     parts: Vec<Style>,
 }
 
 impl Cell {
-    /// The cell's text outside of a table.
+    /// Returns the whole text with its colours, for use outside a table.
     pub(crate) fn painted(&self) -> String {
         self.paint(&self.text, Words::Whole)
     }
@@ -44,12 +43,13 @@ impl Cell {
         Self { short: short.into(), ..self }
     }
 
-    /// A text of this cell, which may be cut, with its colours.
+    /// Colours `text`, which is the cell's text or its short form, possibly cut.
     fn paint(&self, text: &str, words: Words) -> String {
         if self.parts.is_empty() || words == Words::Short && !self.short.is_empty() {
             return paint(self.style, text);
         }
-        // A part may contain the separator. Then there are more pieces than colours, and the rest have the last colour.
+        // If a part contains the separator, there are more pieces than colours. The remaining pieces get the last
+        // colour.
         let style = |nth: usize| self.parts.get(nth).or(self.parts.last()).copied().unwrap_or_default();
         let parts = text.split(BETWEEN).enumerate();
         parts.map(|(nth, it)| paint(style(nth), it)).collect::<Vec<_>>().join(BETWEEN)
@@ -71,7 +71,7 @@ pub(crate) fn cell(text: impl Into<String>) -> Cell {
     Cell { text: text.into(), ..Cell::default() }
 }
 
-/// Makes a cell of several parts, each with its colour; `style` is that of the short form.
+/// Makes a cell of several parts, each with its colour. `style` is the colour of the short form.
 pub(crate) fn in_parts(parts: Vec<(String, Style)>, style: Style) -> Cell {
     let (texts, parts): (Vec<_>, Vec<_>) = parts.into_iter().unzip();
     Cell { text: texts.join(BETWEEN), parts, style, ..Cell::default() }
@@ -87,22 +87,22 @@ pub(crate) enum Align {
     Right,
 }
 
-/// What happens to a column when the terminal is too narrow. Columns are cut or left out in the order of the variants,
-/// except that [`Self::Last`] columns are left out before [`Self::Text`] columns.
+/// What happens to a column if the terminal is too narrow. `Table::fitted` describes the order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Yields {
-    /// Left out whole.
+    /// Left out, not cut.
     Whole,
     /// Left out before a text column is cut to [`TEXT_LEAST`].
     Spare,
     /// Cut before any other column, and left out if that is not enough.
     Extra,
-    /// Free text: cut, and left out only if nothing else makes room for the names next to it.
+    /// Free text, which is cut. It is left out only if the table also has a [`Self::Name`] column and there is no other
+    /// way to make room.
     Text,
-    /// Left out if cuts are not enough.
+    /// Left out if cutting other columns is not enough.
     Last,
-    /// Never cut nor left out, even where the line is wider than the terminal: a name that people copy, and that
-    /// distinguishes two rows.
+    /// A name that people copy and that distinguishes the rows. It is never cut or left out, even if the line becomes
+    /// wider than the terminal.
     Name,
     Nothing,
 }
@@ -114,7 +114,7 @@ pub(crate) struct Column {
     yields: Yields,
 }
 
-/// Makes a column; one without any text in its rows is not shown.
+/// Makes a column. It is not shown if all its cells are empty.
 pub(crate) fn column(head: &'static str, yields: Yields) -> Column {
     Column { head, align: Align::Left, yields }
 }
@@ -126,7 +126,7 @@ pub(crate) fn numbers(head: &'static str, yields: Yields) -> Column {
 #[derive(Debug, Clone)]
 enum Row {
     Cells(Vec<Cell>),
-    /// A line across all columns.
+    /// A line of text across all columns.
     Line(String),
 }
 
@@ -153,7 +153,7 @@ impl Table {
         self.rows.push(Row::Cells(cells.into_iter().map(safe).collect()));
     }
 
-    /// Puts a line between the rows; the rows around it stay aligned with each other.
+    /// Adds a line of text across all columns. The rows before and after it stay aligned with each other.
     pub(crate) fn line(&mut self, line: impl Into<String>) {
         self.rows.push(Row::Line(line.into()));
     }
@@ -195,7 +195,8 @@ impl Table {
         })
     }
 
-    /// The columns with a text in some row, each with the width of its widest text.
+    /// The columns that have a text in some row: the index and the width of each. The width is that of the widest text
+    /// or of the head.
     fn shown_columns(&self, words: Words) -> Vec<(usize, usize)> {
         let wanted = |at: usize| {
             let widths = self.cells().filter_map(|it| it.get(at)).map(|it| it.text(words).width());
@@ -207,6 +208,9 @@ impl Table {
 
     /// Fits the table into the width: first cuts text columns down to [`TEXT_LEAST`], then uses short forms, then
     /// leaves columns out, then cuts further.
+    ///
+    /// Columns are left out in the order [`Yields::Whole`], [`Yields::Spare`], [`Yields::Extra`], [`Yields::Last`],
+    /// [`Yields::Text`], and within each kind from right to left.
     fn fitted(&self, width: Option<usize>) -> (Words, Vec<(usize, usize)>) {
         let columns = self.shown_columns(Words::Whole);
         let Some(width) = width.map(|it| it.saturating_sub(self.indent)) else {
@@ -303,12 +307,12 @@ fn total(widths: impl Iterator<Item = usize>) -> usize {
     widths.map(|it| it + GAP).sum::<usize>().saturating_sub(GAP)
 }
 
-/// Puts the codes of a style around a text. `Output` removes them if there are no colours.
+/// Puts the codes of a style around a text. `Output` removes the codes if colours are off.
 pub(crate) fn paint(style: Style, text: &str) -> String {
     if style.is_plain() || text.is_empty() { text.to_owned() } else { format!("{style}{text}{style:#}") }
 }
 
-/// Cuts a text to a width in columns of the terminal, with `…` where something is missing.
+/// Cuts a text to a width in columns of the terminal. A cut text ends with `…`.
 pub(crate) fn cut(text: &str, width: usize) -> String {
     if text.width() <= width {
         return text.to_owned();

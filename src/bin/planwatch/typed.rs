@@ -1,5 +1,5 @@
-//! What has to be read from a command line before clap parses it: how to print its errors, its verb, and the words of
-//! `search` that begin with `-`.
+//! Reads parts of the command line before clap parses it: the output format for its errors, its verb, and the words
+//! of `search` that begin with `-`.
 
 use std::ffi::OsString;
 
@@ -8,7 +8,7 @@ use anstream::ColorChoice;
 use crate::fields;
 use crate::output::Form;
 
-/// How to print errors of the command line itself.
+/// The form and the colours of the output, as given on the command line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Typed {
     pub(crate) form: Form,
@@ -34,12 +34,12 @@ pub(crate) fn look(typed: &[OsString]) -> Typed {
     found
 }
 
-/// Marks a word that begins with `-` and is no option. No argument of a process can contain this character.
+/// Precedes a word that begins with `-` but is not an option. An argument of a process cannot contain this character.
 pub(crate) const TEXT_MARK: char = '\0';
 
-/// Marks the words that `search` takes as text although they begin with `-`, such as `-token`, which excludes a word.
+/// Marks the words of `search` that begin with `-` but are search text, such as the exclusion `-token`.
 ///
-/// Words that begin with `--` stay options, so that a misspelled one is reported.
+/// Words that begin with `--` are not marked, so that clap reports a misspelled option.
 pub(crate) fn with_texts_marked(typed: &[OsString]) -> Vec<OsString> {
     let mut words = typed.to_vec();
     let Some(verb) = verb_at(typed).filter(|at| ["search", "recall"].iter().any(|it| typed[*at] == *it))
@@ -61,7 +61,7 @@ pub(crate) fn with_texts_marked(typed: &[OsString]) -> Vec<OsString> {
     words
 }
 
-/// The first word that is neither an option nor the value of one: the verb, if there is one.
+/// Returns the verb: the first word that is neither an option nor the value of an option.
 pub(crate) fn verb(typed: &[OsString]) -> Option<String> {
     typed[verb_at(typed)?].to_str().map(str::to_owned)
 }
@@ -78,7 +78,8 @@ fn verb_at(typed: &[OsString]) -> Option<usize> {
     None
 }
 
-/// The options of `search` and of all verbs whose value may be the next word.
+/// Whether the value of an option may be the next word. Contains only options of `search` and options that all verbs
+/// have.
 fn takes_value(word: &str) -> bool {
     matches!(word, "--plans" | "--color" | "--limit" | "--kind" | "--since" | "-C")
 }

@@ -1,10 +1,11 @@
-//! The tests of `exhaustive`, for a process whose state directory is next to that of others.
+//! The tests of `exhaustive` for a process that finds a `.planwatch` of another user or of another state home, and
+//! therefore uses a state directory of its own.
 
 use super::cases::*;
 use super::exhaustive::*;
 use super::state::State;
 
-/// Another user, or another state directory of the same user, was first.
+/// The `.planwatch` was created by another user, or by the same user with another state home.
 fn plant_beside_others(state: &mut State) {
     plant_two_plans(state);
     state.plant("/plans/.planwatch/stamp", &[b'0'; 64]);

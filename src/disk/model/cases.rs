@@ -11,7 +11,7 @@ use crate::disk::{ChangeError, DiskError, FileOp, PlansDir, UndoError};
 pub(super) struct Case {
     pub name: &'static str,
     pub plant: fn(&mut State),
-    /// An earlier action, durable before the run.
+    /// An action before the run. Its result is durable.
     pub earlier: fn(&PlansDir) -> Result<(), DiskError>,
     pub act: fn(&PlansDir) -> Result<(), DiskError>,
     /// The relevant files, each with its path and its text before and after the action.
@@ -106,7 +106,8 @@ const TAKEN_BACK: &[(&str, Option<&str>, Option<&str>)] = &[
     ("/plans/_archive/q/plan.md", Some("q\n"), None),
 ];
 
-/// As `squash` does it: the first text grows, its old version is retained, and the second file moves to the archive.
+/// Like `squash`: the text of the first step grows, a file with its old text is created in the archive, and the file of
+/// the second step moves to the archive.
 fn squash(plans: &PlansDir) -> Result<(), DiskError> {
     let path = PathBuf::from;
     let (old, new) = (OLD.as_bytes().to_vec(), NEW.as_bytes().to_vec());
@@ -127,7 +128,7 @@ const SQUASHED: &[(&str, Option<&str>, Option<&str>)] = &[
     ("/plans/q/plan.md", Some("q\n"), Some("q 1\n")),
 ];
 
-/// As `archive` does it if part of the plan is already in the archive: file by file.
+/// Like `archive` if part of the plan is already in the archive: moves each file separately.
 fn archive(plans: &PlansDir) -> Result<(), DiskError> {
     let names = ["step-1.md", "step-2.md"];
     let to = Path::new("_archive/p");

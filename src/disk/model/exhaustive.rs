@@ -1,8 +1,9 @@
-//! Every crash point, every single fault and every moment of an editor's save, for each protocol. A power cut leaves
-//! the old text, the new one, or a text that is preserved and reported.
+//! Tests each protocol with every crash point, every single fault and every moment of an editor's save. Checks that
+//! afterwards each file has its old or its new text, and that no save is lost. After a write in place, a file may
+//! contain a mixture of both texts, if the old text is preserved and reported.
 //!
-//! A plain `cargo test` runs every n-th combination. `PLANWATCH_R3=full` runs all crashes and faults, and all moments
-//! of a save, some of them with a crash or a fault.
+//! A plain `cargo test` runs every n-th combination. `PLANWATCH_R3=full` runs all crashes and faults, and all moments of
+//! a save. A sample of these moments is also combined with crashes and faults.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -16,7 +17,7 @@ use crate::disk::{DiskError, PlansDir};
 const FAULTS: [Errno; 7] =
     [Errno::IO, Errno::NOSPC, Errno::ACCESS, Errno::XDEV, Errno::INVAL, Errno::NOSYS, Errno::NOENT];
 /// Faults while an editor saves. The other faults lead to the code paths without an exchange, where a save between the
-/// last check and the write is lost, as documented.
+/// last check and the write is lost (see `fallback`).
 const FAULTS_WITH_EXCHANGE: [Errno; 4] = [Errno::IO, Errno::NOSPC, Errno::ACCESS, Errno::NOENT];
 const SAVES: [Save; 5] = [Save::Rename, Save::Truncate, Save::Append, Save::Away, Save::AwayAndCreate];
 
@@ -63,7 +64,8 @@ fn run<'a>(case: &'a Case, start: &State, script: Script) -> Run<'a> {
     run_with_kills(case, start, script, u64::MAX, &mut Sample::all())
 }
 
-/// A run with what is left if the process is killed before a call, for a sample of the calls from `from` on.
+/// Like [`run`]. For a sample of the calls from `from` on, also records what is left if the process is killed before the
+/// call.
 fn run_with_kills<'a>(
     case: &'a Case,
     start: &State,
@@ -81,7 +83,7 @@ fn run_with_kills<'a>(
     Run { case, script, calls: world.calls, answer, end: world.left(), kills: kills.left }
 }
 
-/// Lets later commands, a moment and then minutes later, clean up.
+/// Runs two later commands, which clean up. There are two minutes between them.
 fn clean_up(case: &Case, state: State) -> Result<After, DiskError> {
     let disk = ModelDisk::new(state, Script { lacks_exchange: case.lacks_exchange, ..Script::default() });
     let plans = open(&disk)?;
@@ -106,16 +108,16 @@ fn clean_up(case: &Case, state: State) -> Result<After, DiskError> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Ended {
     Alive,
-    /// Killed before this call, so it has not answered.
+    /// The process was killed before this call, so there is no result.
     Killed(u64),
 }
 
-/// What one end of a run leaves, if the machine runs on or its power is cut.
+/// The state after a run has ended or was killed, with or without a power cut.
 struct Outcome<'a> {
     run: &'a Run<'a>,
     ended: Ended,
     left: &'a Left,
-    /// How many name changes and which unsynced bytes a power cut leaves; `None` if there is no power cut.
+    /// How many unsynced name changes and which unsynced bytes survive the power cut; `None` if there is none.
     cut: Option<(usize, Unsynced)>,
 }
 
@@ -168,8 +170,8 @@ impl Outcome<'_> {
         self.ended == Ended::Alive && self.cut.is_none()
     }
 
-    /// Checks that no empty directory is left. One may be left after a power cut, with an editor at work, or if a fault
-    /// can have prevented its removal.
+    /// Checks that no empty directory is left. One is allowed after a power cut, if an editor saved during the run, or if
+    /// a fault may have prevented its removal.
     fn litter(&self, after: &After) -> Result<(), &'static str> {
         let Script { editor, fault, .. } = self.run.script;
         let is_tidy = after.empty_dirs.is_empty() || editor.is_some();
@@ -177,7 +179,8 @@ impl Outcome<'_> {
         if counts && !is_tidy { Err("an empty directory is left") } else { Ok(()) }
     }
 
-    /// A power cut can tear a write in place; then the earlier text is preserved and reported.
+    /// Whether the state is allowed after a write in place that a crash interrupted: each file has its old or its new
+    /// text, or its old text is preserved and reported.
     fn is_recoverable(&self, after: &After, old: &[Option<String>], new: &[Option<String>]) -> bool {
         let is_forced = self.run.script.fault.is_some_and(|(_, error)| error == Errno::XDEV);
         let is_kept = |text: &Option<String>| text.as_ref().is_some_and(|it| after.kept.contains(it));
@@ -194,10 +197,10 @@ impl Outcome<'_> {
         if !self.left.saved.iter().all(|token| somewhere(token)) {
             return Err("an editor's save is lost");
         }
-        // A process that was killed has not answered.
+        // If the process was killed, there is no result.
         let answer = (self.ended == Ended::Alive).then_some(&self.run.answer);
         if let Some(editor) = script.editor {
-            // A save that begins and ends before the same call is complete, so it must be in the file.
+            // A save that begins and ends before the same call happens at one moment, so it must be in the file.
             let once = editor.how != Save::RenameTwice;
             let calm = self.is_alive() && once && editor.begins == editor.ends && script.fault.is_none();
             if calm && !self.left.saved.iter().all(|token| has(&after.everything, token)) {
@@ -230,7 +233,7 @@ impl Outcome<'_> {
         }
     }
 
-    /// With an editor at work, texts may be mixed by lines, but never within lines.
+    /// If an editor saved during the run, a file may contain lines of several versions, but each line must be whole.
     fn fault_beside_editor(&self, after: &After) -> Result<(), &'static str> {
         let whole = |text: &str| {
             text.is_empty()
@@ -255,7 +258,8 @@ pub(super) struct Tally {
     runs: usize,
     states: usize,
     faults: BTreeSet<String>,
-    /// What later commands make of each state of the case: most runs end in the same few states.
+    /// The result of [`clean_up`] for each state of the case, by the state's hash. It is cached because most runs end in
+    /// the same few states.
     after: HashMap<blake3::Hash, Result<After, DiskError>>,
 }
 
@@ -304,7 +308,8 @@ pub(super) fn editors(case: &Case, tally: &mut Tally, sample: &mut Sample) {
     }
 }
 
-/// Runs one save without and with each crash and fault; returns the number of calls of the first run.
+/// Runs one save, first alone and then with a sample of the crashes and faults. Returns the number of calls of the first
+/// run.
 fn with_editor(case: &Case, start: &State, editor: Editor, tally: &mut Tally, sample: &mut Sample) -> u64 {
     let script = Script { editor: Some(editor), ..Script::default() };
     let alive = run_with_kills(case, start, script, editor.begins + 1, sample);

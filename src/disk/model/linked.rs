@@ -1,4 +1,4 @@
-//! A file with two hard links, one of which is replaced while the file is written.
+//! Tests of a file with two hard links. A save replaces one of them while the file is written.
 
 use super::exhaustive::open;
 use super::*;

@@ -83,13 +83,14 @@ impl Machine {
         Self(self.0.clone())
     }
 
-    /// The same machine; its process dies before this call, counted from 1 after the plans directory was opened.
+    /// A copy of the machine whose process dies before this call. Calls are counted from 1 after the plans directory was
+    /// opened.
     pub(crate) fn dying_before(&self, call: u64) -> Self {
         let script = Script { crash: Some(OPENING + call), ..Script::default() };
         Self(ModelDisk::new(self.0.world().state.clone(), script))
     }
 
-    /// The same machine; this call fails, counted as for [`Self::dying_before`].
+    /// A copy of the machine on which this call fails. Calls are counted as for [`Self::dying_before`].
     pub(crate) fn failing_at(&self, call: u64, fault: Fault) -> Self {
         let errno = match fault {
             Fault::Full => Errno::NOSPC,
@@ -99,7 +100,7 @@ impl Machine {
         Self(ModelDisk::new(self.0.world().state.clone(), script))
     }
 
-    /// The same machine; files can grow by this many bytes in all, and freed space is not reused.
+    /// A copy of the machine on which all files together can grow by this many bytes. Freed space is not reused.
     pub(crate) fn with_room(&self, bytes: usize) -> Self {
         let script = Script { room: Some(bytes), ..Script::default() };
         Self(ModelDisk::new(self.0.world().state.clone(), script))
@@ -115,8 +116,8 @@ impl Machine {
         self.0.world().state.tree()
     }
 
-    /// The same machine; an editor saves step 1 of `p` with an additional line before this call, counted as for
-    /// [`Self::dying_before`].
+    /// A copy of the machine on which an editor saves step 1 of `p` with an additional line before this call. Calls are
+    /// counted as for [`Self::dying_before`].
     pub(crate) fn saved_before(&self, call: u64) -> Self {
         let call = OPENING + call;
         let editor = Editor { how: Save::Rename, begins: call, again: 0, ends: call };
@@ -124,22 +125,23 @@ impl Machine {
         Self(ModelDisk::new(self.0.world().state.clone(), script))
     }
 
-    /// The same machine; a program replaces a file with this text before this call, without reading the file. Calls are
-    /// counted as for [`Self::dying_before`].
+    /// A copy of the machine on which a program replaces a file with this text before this call, without reading the
+    /// file. Calls are counted as for [`Self::dying_before`].
     pub(crate) fn replaced_before(&self, call: u64, path: &'static str, text: &'static str) -> Self {
         let save = BlindSave { path, text, call: OPENING + call };
         let script = Script { saves: [Some(save), None], ..Script::default() };
         Self(ModelDisk::new(self.0.world().state.clone(), script))
     }
 
-    /// The same machine; a program renames a directory before this call, counted as for [`Self::dying_before`].
+    /// A copy of the machine on which a program renames a directory before this call. Calls are counted as for
+    /// [`Self::dying_before`].
     pub(crate) fn directory_renamed_before(&self, call: u64, from: &'static str, to: &'static str) -> Self {
         let script = Script { moved: Some((OPENING + call, from, to)), ..Script::default() };
         Self(ModelDisk::new(self.0.world().state.clone(), script))
     }
 
-    /// The same machine; an editor saves step 1 of `p` twice, each time with an additional line: before call `first`
-    /// and before call `second`. Before call `again`, it reads the file for the second save.
+    /// A copy of the machine on which an editor saves step 1 of `p` twice, before call `first` and before call `second`.
+    /// Each save has an additional line. Before call `again`, the editor reads the file for the second save.
     pub(crate) fn saved_twice(&self, first: u64, again: u64, second: u64) -> Self {
         let [begins, again, ends] = [first, again, second].map(|it| OPENING + it);
         let editor = Editor { how: Save::RenameTwice, begins, again, ends };
@@ -147,7 +149,8 @@ impl Machine {
         Self(ModelDisk::new(self.0.world().state.clone(), script))
     }
 
-    /// The same machine; an editor truncates step 1 of `p` before one call and writes it before another.
+    /// A copy of the machine on which an editor truncates step 1 of `p` before call `truncated` and writes it before call
+    /// `written`.
     pub(crate) fn saved_slowly(&self, truncated: u64, written: u64) -> Self {
         self.edited(Save::Truncate, EDITED, truncated, written)
     }
@@ -157,13 +160,13 @@ impl Machine {
         self.edited(Save::Truncate, path, truncated, written)
     }
 
-    /// Like [`Self::saved_slowly_at`], by an editor that renames the file away first.
+    /// Like [`Self::saved_slowly_at`], but the editor renames the file away instead of truncating it.
     pub(crate) fn renamed_away_at(&self, path: &'static str, renamed: u64, written: u64) -> Self {
         self.edited(Save::Away, path, renamed, written)
     }
 
-    /// Like [`Self::replaced_before`]; before the call `saved`, an editor saves another file with an additional line,
-    /// if that file exists.
+    /// Like [`Self::replaced_before`]. In addition, an editor saves another file with an additional line before call
+    /// `saved`, if that file exists.
     pub(crate) fn replaced_and_saved(
         &self,
         (path, text, call): (&'static str, &'static str, u64),
@@ -193,12 +196,12 @@ impl Machine {
         }
     }
 
-    /// Whether the editor has saved over a text that it had not read, possibly after the command.
+    /// Whether the editor has saved over a text that it had not read, during or after the command.
     pub(crate) fn has_overwritten(&self) -> bool {
         self.0.world().overwrote
     }
 
-    /// The number of calls, counted as for [`Self::saved_before`].
+    /// The number of calls, counted as for [`Self::dying_before`].
     pub(crate) fn calls(&self) -> u64 {
         self.0.world().calls.saturating_sub(OPENING)
     }
@@ -235,7 +238,7 @@ impl Machine {
         Self(ModelDisk::new(self.0.world().state.clone(), Script::default()))
     }
 
-    /// Like [`Self::after_kill`], later: everything is durable.
+    /// Like [`Self::after_kill`], but so much later that everything is durable.
     pub(crate) fn after_long(&self) -> Self {
         let mut state = self.0.world().state.clone();
         state.settle();
@@ -260,7 +263,8 @@ impl Machine {
         .collect()
     }
 
-    /// An editor that had a file open before it was replaced writes into that version, and half a minute passes.
+    /// An editor writes into the newest displaced version, which it had open before the version was replaced. Half a minute
+    /// passes before the write and after it.
     pub(crate) fn save_late(&self, text: &str) {
         let directory = Path::new("/plans/.planwatch/displaced");
         let mut world = self.0.world();

@@ -9,7 +9,8 @@ use crate::disk::PlansDir;
 /// When the other process acts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum When {
-    /// Once, before this call, unless the lock of the plans directory has been taken, which excludes other processes.
+    /// Once, before this call. If the lock of the plans directory has been taken before, the other process does not
+    /// act, because the lock excludes it.
     Call(u64),
     /// Each time before the lock of the plans directory is taken.
     EachLock,
@@ -31,7 +32,7 @@ impl fmt::Debug for Meddled {
 }
 
 impl Machine {
-    /// The plans directory for a process that is not alone.
+    /// Opens the plans directory for a process. `act` is what the other process does.
     pub(crate) fn meddled_plans(&self, when: When, act: impl Fn() + Send + Sync + 'static) -> PlansDir {
         let (calls, is_locked) = (AtomicU64::new(0), AtomicBool::new(false));
         let disk = Meddled { disk: self.disk(), when, act: Box::new(act), calls, is_locked };

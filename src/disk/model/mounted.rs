@@ -24,7 +24,7 @@ fn batch(plans: &PlansDir, ops: Vec<FileOp>) -> Result<(), DiskError> {
     plans.lock(&mut || {})?.batch("add", "", ops)
 }
 
-/// A new step, and the list that names it.
+/// Creates a step, and adds it to a list.
 fn add(plans: &PlansDir) -> Result<(), DiskError> {
     let (before, after) = (b"1\n".to_vec(), b"1 2\n".to_vec());
     batch(
@@ -79,8 +79,8 @@ fn a_new_step_is_there_with_its_place_in_the_list_or_not_at_all() {
             for crash in call + 1..=calls {
                 let (is_made, list, n_names) = left(run(Script { crash: Some(crash), ..saved }).2);
                 assert_eq!(n_names, 1 + usize::from(is_made), "save {call}, crash {crash}");
-                // If the process is killed right after a raced exchange, the batch is finished, and the save is
-                // preserved.
+                // If the process is killed right after an exchange that displaced a save, the next command finishes the
+                // batch and preserves the save.
                 assert_eq!(is_made, list == "1 2\n", "save {call}, crash {crash}: {list}");
             }
         }

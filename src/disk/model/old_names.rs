@@ -1,7 +1,7 @@
-//! Editors that save a file under its old name while a batch renames it, and so create a second one.
+//! Tests of batches during which an editor saves a renamed file under its old name, and so creates a second file.
 //!
-//! They save at every moment of the batch. A failed batch leaves no file under a new name, and each saved text is in a
-//! file, or is preserved and reported.
+//! The save happens at every moment of the batch. A failed batch must leave no file under a new name, and each saved
+//! text must be in a file, or be preserved and reported.
 
 use super::exhaustive::open;
 use super::sample::{sample_beside_saves, sample_saves};
@@ -11,7 +11,7 @@ use crate::disk::{DiskError, FileOp, PlansDir};
 struct Renaming {
     name: &'static str,
     act: fn(&PlansDir) -> Result<(), DiskError>,
-    /// What the editors save, the first under an old name.
+    /// The saves of editors, each with a path and a text. The first path is an old name.
     saves: [(&'static str, &'static str); 2],
     /// For each renamed file its old name, its new name, and its text before the batch.
     renamed: &'static [(&'static str, &'static str, &'static str)],
@@ -19,7 +19,7 @@ struct Renaming {
 
 const PLAN: &str = "/plans/p/plan.md";
 
-/// As `move` does it: the file is changed and renamed, and so is its entry in the list.
+/// Like `move`: changes and renames a step's file, and changes its entry in the list.
 fn moving(plans: &PlansDir) -> Result<(), DiskError> {
     let path = PathBuf::from;
     let ops = vec![
@@ -34,7 +34,7 @@ fn moving(plans: &PlansDir) -> Result<(), DiskError> {
     plans.lock(&mut || {})?.batch("move", "", ops)
 }
 
-/// As `squash` and `remove` do it: the file moves to the archive unchanged.
+/// Like `squash` and `remove`: moves a step's file unchanged to the archive, and changes the list.
 fn removing(plans: &PlansDir) -> Result<(), DiskError> {
     let path = PathBuf::from;
     let ops = vec![
@@ -44,7 +44,7 @@ fn removing(plans: &PlansDir) -> Result<(), DiskError> {
     plans.lock(&mut || {})?.batch("remove", "", ops)
 }
 
-/// A plan moves to the archive, and another plan that names it is changed: the whole directory is renamed.
+/// Like `archive`: renames the whole directory of a plan, and changes another plan that names it.
 fn archiving(plans: &PlansDir) -> Result<(), DiskError> {
     let path = PathBuf::from;
     let ops = vec![
@@ -109,8 +109,8 @@ impl Renaming {
         (disk, answer)
     }
 
-    /// Lets the next commands resolve what is left by a process that answered, or was killed before a call, and checks
-    /// the result.
+    /// Runs the next commands on the state that a process left, and checks the result. `answer` is `None` if the process
+    /// was killed.
     #[track_caller]
     fn judge(&self, state: State, answer: Option<&Result<(), DiskError>>, script: Script, calls: u64) {
         let what = format!("{}: {script:?}: {calls} calls: {answer:?}", self.name);
@@ -131,7 +131,7 @@ impl Renaming {
         let everything: Vec<_> = world.state.tree().into_values().flatten().collect();
         let kept: Vec<_> =
             kept.iter().filter_map(|it| text(&format!("/plans/{}", it.kept.display()))).collect();
-        // Without an exchange, a save between the last check and the rename is lost, as documented.
+        // Without an exchange, a save between the last check and the rename is lost (see `fallback`).
         for save in script.saves.iter().flatten().filter(|it| it.call <= calls && !script.lacks_exchange) {
             let is_there = everything.iter().chain(&kept).any(|it| it == save.text);
             assert!(is_there, "{what}: a save is lost: {everything:?} {kept:?}");

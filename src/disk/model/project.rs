@@ -1,4 +1,5 @@
-//! Files of a project that are not plan files: saves by an editor, and kills, at every call of a write.
+//! Tests of writes to project files that are not plan files. An editor saves, or the process is killed, at each file
+//! system call of such a write.
 
 use super::*;
 use crate::disk::{DiskError, FileOp, Project, ProjectReport};
@@ -9,12 +10,11 @@ const BEFORE: &str = "# Shop\nas it was\n";
 const AFTER: &str = "# Shop\nas it was\nours\n";
 const MINUTE: i128 = 60_000_000_000;
 
-/// What is done to the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Task {
-    /// As `init` does.
+    /// The operation that `init` uses.
     Change,
-    /// As `init --undo` does.
+    /// The operation that `init --undo` uses.
     Discard,
 }
 
@@ -64,7 +64,7 @@ fn calls_of(start: &State, task: Task) -> u64 {
     disk.world().calls
 }
 
-/// The text of the file, and of all that is reported as kept.
+/// The text of the file and of all versions that `kept` reports, concatenated.
 fn texts(disk: &ModelDisk) -> String {
     let kept = open(disk).unwrap().kept();
     let world = disk.world();
@@ -117,7 +117,7 @@ fn of_two_saves_none_is_deleted_by_planwatch() {
                 let texts = texts(&disk);
                 let is_there = second > n || texts.contains("SAVE2");
                 assert!(is_there, "{task:?} {first} {second}: {done:?}: {texts:?}");
-                // The second save itself replaces the first one if that is in the file at this moment.
+                // If the file contains the first save at this moment, the second save itself replaces it.
                 let between = BlindSave { path: FILE, text: "SAVE2\n", call: u64::MAX };
                 let script =
                     Script { saves: [Some(one), Some(between)], crash: Some(second), ..Script::default() };

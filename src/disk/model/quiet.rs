@@ -1,4 +1,4 @@
-//! The cleanup of displaced versions over time.
+//! Tests of when displaced versions are removed.
 
 use super::cases::{edit, plant_step};
 use super::exhaustive::open;
@@ -225,8 +225,7 @@ fn many_large_versions_go_early_and_the_last_writes_can_be_undone() {
     assert!(bytes_in(&disk, DISPLACED) >= 15 * LARGE && bytes_in(&disk, UNDO) >= 60 * LARGE);
     let plans = open(&disk).unwrap();
     let mut locked = plans.lock(&mut || {}).unwrap();
-    // Undoes more writes than the sixteen whose versions are not retired yet, so some texts come from the directory
-    // `undo`.
+    // Undoes twenty writes. `displaced` contains the versions of about the last sixteen; the other texts are in `undo`.
     for n in (69..89).rev() {
         locked.undo().unwrap_or_else(|error| panic!("write {n}: {error}"));
         let text = disk.world().state.text(EDITED).unwrap();

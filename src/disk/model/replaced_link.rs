@@ -1,4 +1,5 @@
-//! A program that replaces a symbolic link with a file, during or after a change of the file that the link leads to.
+//! Tests in which another program replaces a symbolic link with a file, while planwatch changes the file that the link
+//! leads to, or afterwards.
 
 use super::*;
 use crate::disk::{ChangeError, FileOp, Keyed, PlansDir, UndoError};
@@ -18,7 +19,7 @@ fn step() -> &'static Path {
     Path::new("p/step-1.md")
 }
 
-/// Appends a line to the text at the link; returns whether that was acknowledged.
+/// Appends a line to the file at [`LINK`]; returns whether planwatch reported success.
 type Act = fn(&PlansDir) -> bool;
 
 fn append(plans: &PlansDir, key: Option<Keyed>) -> bool {
@@ -55,8 +56,8 @@ fn batch(plans: &PlansDir) -> bool {
     locked.batch("replace", "1", vec![FileOp::Change { path, before, after }, plan]).is_ok()
 }
 
-/// The call that exchanges the file behind the link. A replacement of the link before this call, or directly after it,
-/// must be noticed.
+/// The number of the call that exchanges the file behind the link. If the link is replaced before or directly after
+/// this call, planwatch must notice it.
 fn exchange(start: &Machine, act: Act) -> u64 {
     let is_in_place = |call: &u64| {
         let machine = start.dying_before(*call);
@@ -98,7 +99,8 @@ fn a_batch_is_refused_when_a_link_is_replaced_meanwhile() {
     check(batch, false);
 }
 
-/// If the link is replaced after a kill, the next command undoes the batch, unless the batch is in the undo log.
+/// After a kill, the link is replaced. If the undo log contains the batch, the next command keeps its changes;
+/// otherwise it undoes them.
 #[test]
 fn a_killed_batch_is_undone_when_the_link_was_replaced_meanwhile() {
     let start = start();
@@ -161,7 +163,7 @@ fn a_link_that_is_replaced_during_an_undo_is_left_alone() {
         assert_eq!(machine.text(FILE).unwrap(), "old\nours\n", "call {call}");
     }
     assert!(exchange > 10);
-    // Without such a program, the undo succeeds.
+    // If no program replaces the link, the undo succeeds.
     assert!(undo(&start.plans()));
     assert_eq!(start.text(FILE).unwrap(), "old\n");
 }

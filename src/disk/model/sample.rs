@@ -1,4 +1,4 @@
-//! Selects some of the combinations of moments, because all of them take hours.
+//! Selects a sample of the combinations of saves, crashes and faults, because running all of them takes hours.
 #![expect(clippy::disallowed_methods, reason = "the size of the run comes from the environment")]
 
 /// Selects every n-th of a stream of combinations.
@@ -19,24 +19,25 @@ impl Sample {
     }
 }
 
-/// Selects calls, crashes and faults. The full size takes all.
+/// The sample of crashes and faults. The full size includes all of them.
 pub(crate) fn sample(bounded: usize) -> Sample {
     Sample { every: given().map_or(bounded, |it| it.unwrap_or(1)), at: 0 }
 }
 
-/// Selects what else goes wrong at a moment of a save. All combinations would take days, so the full size takes a
-/// sample, too.
+/// The sample of crashes and faults during a save. All combinations would take days, so the full size includes only
+/// every 100th.
 pub(super) fn sample_beside_saves(bounded: usize) -> Sample {
     Sample { every: given().map_or(bounded, |it| it.unwrap_or(100)), at: 0 }
 }
 
-/// Selects the moments of a save in two parts. The full size takes all.
+/// The sample of the two moments at which an editor's save begins and ends. If the environment sets any size, all are
+/// included.
 pub(super) fn sample_saves(bounded: usize) -> Sample {
     Sample { every: given().map_or(bounded, |_| 1), at: 0 }
 }
 
-/// The size that the environment asks for: every n-th combination for a number n, or else the full size. `None` if it
-/// asks for no size.
+/// The size that `PLANWATCH_R3` sets: `Some(Some(n))` for every n-th combination, or `Some(None)` for the full size if
+/// the value is not a positive number. `None` if the variable is not set.
 fn given() -> Option<Option<usize>> {
     let size = std::env::var("PLANWATCH_R3").ok()?;
     Some(size.parse().ok().filter(|it| *it > 0))

@@ -1,6 +1,6 @@
 //! The content of the model's file system: inodes, visible names, and durable names.
 //!
-//! Knows what survives a power cut; counts no calls and injects no faults.
+//! Also models what survives a power cut. Does not count calls or inject faults.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
@@ -18,7 +18,7 @@ pub(super) struct Inode {
     pub kind: FileKind,
     /// Shared, because tests copy the state thousands of times.
     pub live: Arc<[u8]>,
-    /// What the last `sync` covered; `None`: never synced.
+    /// The content at the last `sync`; `None` if the file was never synced.
     durable: Option<Arc<[u8]>>,
     mode: u32,
     uid: u32,
@@ -40,7 +40,7 @@ pub(super) struct State {
     pending: Vec<Vec<(Name, Option<u64>)>>,
 }
 
-/// What a power cut left of unsynced bytes.
+/// How much of a file's unsynced content survives a power cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Unsynced {
     All,
@@ -150,8 +150,7 @@ impl State {
         next
     }
 
-    /// A hash of what a later process can see. States with the same hash differ at most in the clock, by less than a
-    /// second.
+    /// A hash of everything that a later process can see, with the clock in whole seconds.
     pub(super) fn digest(&self) -> blake3::Hash {
         let mut hasher = blake3::Hasher::new();
         hasher.update(&(self.clock / 1_000_000_000).to_le_bytes());
@@ -182,7 +181,7 @@ impl State {
         Ok(at)
     }
 
-    /// Another user's directory with mode 0700 is inaccessible.
+    /// Fails for another user's directory with mode 0700.
     fn look_into(&self, dir: u64) -> io::Result<()> {
         let it = &self.inodes[&dir];
         let is_closed = it.uid != self.user && it.mode & 0o077 == 0;
@@ -236,7 +235,7 @@ impl State {
         (inode.live, inode.mtime, inode.ctime) = (live.into(), clock, clock);
     }
 
-    /// Every file and directory below the plans directory except planwatch's own; a file with its text.
+    /// All files and directories below the plans directory, except planwatch's own. The values are the texts of files.
     pub(super) fn tree(&self) -> BTreeMap<String, Option<String>> {
         let mut found = BTreeMap::new();
         let Ok(plans) = self.find(Path::new("/plans")) else { return found };
@@ -274,7 +273,7 @@ impl State {
         inode.durable = Some(inode.live.clone());
     }
 
-    /// Makes the name changes in a directory durable, and those that they depend on.
+    /// Makes the pending name changes in a directory durable, together with the changes that they depend on.
     pub(super) fn sync_names(&mut self, dir: u64) {
         let mut dirs = BTreeSet::from([dir]);
         let mut covered = vec![false; self.pending.len()];

@@ -1,4 +1,5 @@
-//! An undo or batch that is killed at any call and finished by the next command is recorded correctly.
+//! Tests of the undo log: an undo or a batch that is killed at any call and finished by the next command, changes that
+//! block each other, failing calls, and a full disk.
 
 use super::{Fault, Machine, Open};
 use crate::disk::{FileOp, PlansDir, UndoError};
@@ -7,7 +8,7 @@ fn path(text: &str) -> std::path::PathBuf {
     text.into()
 }
 
-/// The start of each test: one recorded change of a text.
+/// A machine on which planwatch has made and recorded one change.
 fn start() -> Machine {
     let machine = Machine::with(&[("/plans/p/step-1.md", "old\n"), ("/plans/q/plan.md", "q\n")]);
     let plans = machine.plans();
@@ -36,7 +37,7 @@ fn undo(plans: &PlansDir) -> Option<String> {
     plans.lock(&mut || {}).ok()?.undo().ok().map(|it| it.verb)
 }
 
-/// The verbs that can be undone, after the next command has cleaned up.
+/// Takes the lock, which finishes or undoes an interrupted change, and lists the verbs that can be undone.
 fn left(machine: &Machine) -> Vec<String> {
     let plans = machine.plans();
     drop(plans.lock(&mut || {}).unwrap());
@@ -93,7 +94,7 @@ fn change(plans: &PlansDir, verb: &str, file: &str, text: &str) {
     locked.change::<()>(&path(file), &mut |_, _| Ok(text.as_bytes().to_vec())).unwrap();
 }
 
-/// The verbs that can be undone, newest first, with their ids and what blocks them.
+/// The entries of the undo list, newest first: the verb, the id, and the code of the error if it cannot be undone now.
 fn listed(plans: &PlansDir) -> Vec<(String, String, Option<&'static str>)> {
     plans.undo_list().into_iter().map(|it| (it.verb, it.id, it.blocked.map(|it| it.code()))).collect()
 }
@@ -189,7 +190,7 @@ fn check_full(act: fn(&PlansDir) -> bool) {
     for room in 0..4096 {
         let machine = start.with_room(room);
         let is_done = act(&machine.plans());
-        // At the time of the undo there is room again, or not.
+        // Undoes once with free space again, and once without any.
         for next in [machine.after_kill(), machine.with_room(0)] {
             let plans = next.plans();
             let Ok(mut locked) = plans.lock(&mut || {}) else { continue };
@@ -245,7 +246,7 @@ fn a_change_of_several_files_is_undone_whole_or_not_at_all_whichever_call_failed
         let mut locked = plans.lock(&mut || {}).unwrap();
         match locked.undo() {
             Ok(undone) if is_done => {
-                // A directory that could not be removed is empty.
+                // Compares only files: an empty directory may be left because its removal failed.
                 let files = next.tree().into_iter().filter(|it| it.1.is_some());
                 assert!(files.eq(before.clone().into_iter().filter(|it| it.1.is_some())), "{call}");
                 assert_eq!(undone.verb, "replace", "{call}");
@@ -283,7 +284,7 @@ fn a_first_change_that_was_not_recorded_is_named() {
 fn changes_after_one_that_was_not_recorded_are_taken_back_and_that_one_is_named() {
     let start = start();
     let machine = (0..4096).map(|room| start.with_room(room)).find(|it| created(&it.plans())).unwrap();
-    // A second change that cannot be recorded must not remove the part of the log before the first one.
+    // If a second change cannot be recorded, the log from before the first unrecorded change must stay.
     let machine = (0..4096).map(|room| machine.with_room(room)).find(|it| batch(&it.plans())).unwrap();
     let machine = machine.after_kill();
     let plans = machine.plans();

@@ -16,7 +16,7 @@ fn append(plans: &PlansDir, line: &str) {
     locked.change(Path::new("p/step-1.md"), &mut edit).unwrap();
 }
 
-/// Two processes that share a plans directory, by their paths and state homes.
+/// Pairs of processes that share a plans directory: with different state homes, or with different paths.
 fn pairs() -> Vec<(Machine, PlansDir, PlansDir)> {
     let pairs = [(("/plans", "/state"), ("/plans", "/other")), (("/plans", "/state"), ("/mnt", "/state"))];
     let open = |((one, one_home), (other, other_home)): ((&str, &str), (&str, &str))| {
@@ -117,7 +117,8 @@ fn a_directory_of_an_earlier_release_is_restricted_at_the_next_write() {
     }
     assert_eq!(machine.mode("/plans/.planwatch/displaced/kept-late.1.x"), 0o644, "it has its plan file's");
     assert_eq!(machine.text("/plans/.planwatch/stamp"), Some(stamp));
-    // Its stamp is valid for its path only, so another path has its own state; the lock is the same.
+    // The stamp of the earlier release is valid for one path only. A process with another path has its own state, but
+    // shares the lock.
     machine.bind("/mnt");
     let other = machine.plans_at("/mnt", "/state");
     append(&other, "more\n");
@@ -163,7 +164,7 @@ fn users_have_separate_state_and_share_one_lock() {
     let again = machine.plans_at("/plans", "/other");
     append(&again, "more\n");
     assert_eq!((again.runtime_dir(), again.undo_list().len()), (Some(home.clone()), 2));
-    // The other user holds the shared part of the lock.
+    // The other user holds the lock on the plans directory itself.
     let held = plans.disk.lock(Path::new("/plans"), Duration::ZERO).unwrap();
     assert!(matches!(again.lock(&mut || {}), Err(DiskError::Locked { .. })));
     assert_eq!(again.is_being_written(), Some(true));

@@ -1,9 +1,9 @@
-//! Files that are being saved, or were removed a moment ago to be written again.
+//! Tests with files that are being saved, or that were removed a moment ago and may be written again.
 #![expect(clippy::disallowed_methods, reason = "the test makes files as editors do")]
 
 use super::*;
 
-/// Lengths as the index has them: under the path that leads to a file, even if that path is a symbolic link.
+/// Returns lengths as the index does: by the requested path, even if that is a symbolic link.
 struct Longer;
 
 impl Lengths for Longer {
@@ -36,7 +36,7 @@ fn a_file_removed_a_moment_ago_is_not_recreated() {
     fs::remove_file(it.path("p/step-1.md")).unwrap();
     let refused = lock(&it.plans).refuse_vanished(step());
     assert!(matches!(refused, Err(DiskError::Vanished { .. })), "{refused:?}");
-    // Neither the undo log nor the index knows this file.
+    // Neither the undo log nor the index contains this file.
     lock(&it.plans).refuse_vanished(Path::new("p/step-7.md")).unwrap();
     let long_ago = std::time::SystemTime::now() - Duration::from_secs(3);
     fs::File::open(it.path("p")).unwrap().set_modified(long_ago).unwrap();

@@ -1,7 +1,7 @@
 //! Selects the change to undo, checks for conflicts, and builds the operations.
 //!
-//! A change has a short id made from its unit's number, so that the id stays when other changes come and go. An older
-//! change can be undone while newer ones stay, unless one of them wrote the same files.
+//! The id of a change is a prefix of a hash of its unit's number, so it does not depend on the position in the log. An
+//! older change can be undone while newer ones stay, if none of the newer ones wrote the same files.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -19,7 +19,7 @@ pub struct UndoChange {
     pub at: String,
 }
 
-/// A command whose writes can be undone, or could be if its files were unchanged.
+/// A command whose writes can be undone now, or that `blocked` prevents from being undone.
 #[derive(Debug)]
 pub struct UndoEntry {
     pub id: String,
@@ -27,7 +27,7 @@ pub struct UndoEntry {
     pub at: String,
     /// Who made it; empty if that was not recorded.
     pub by: String,
-    /// What it wrote, relative to the plans directory.
+    /// The paths that it wrote, relative to the plans directory.
     pub paths: Vec<PathBuf>,
     /// Why it cannot be undone now.
     pub blocked: Option<UndoError>,
@@ -47,7 +47,7 @@ pub enum UndoError {
     Nothing,
     #[error("there is no change `{id}` to undo")]
     Unknown { id: String },
-    /// The file no longer holds what planwatch wrote; it was not touched.
+    /// The file no longer contains what planwatch wrote. `undo` did not touch it.
     #[error("{change} cannot be undone: `{}` was edited after planwatch wrote it", path.display())]
     Edited { change: Box<UndoChange>, path: PathBuf },
     /// A name that the change freed is in use again.
@@ -55,7 +55,7 @@ pub enum UndoError {
     Taken { change: Box<UndoChange>, path: PathBuf },
     #[error("{change} cannot be undone: the previous text of `{}` no longer exists", path.display())]
     Gone { change: Box<UndoChange>, path: PathBuf },
-    /// The undo log could not be written after the last change, so its writes are unknown.
+    /// The last change could not be recorded in the undo log, so its writes are unknown.
     #[error("the last change cannot be undone: it could not be recorded when it was made")]
     Unrecorded,
     /// A later change that was not undone wrote the same file.
@@ -121,7 +121,7 @@ impl Choice {
         Box::new(UndoChange { id: self.ids[nth].clone(), verb: first.verb.clone(), at: first.at.clone() })
     }
 
-    /// Returns the index of a change; without an id the last one's.
+    /// Returns the index of the change with this id, or of the last change if `id` is `None`.
     fn find(&self, id: Option<&str>) -> Result<usize, UndoError> {
         match id {
             None => self.units.len().checked_sub(1).ok_or(UndoError::Nothing),
@@ -160,18 +160,18 @@ fn hash_of(unit: u64) -> String {
     blake3::hash(&unit.to_le_bytes()).to_hex()[..16].to_owned()
 }
 
-/// The files of a change, and the plan directories that it created: a later change of a file in one of them is a
-/// conflict.
+/// The files of a change, and the plan directories that it created. The directories are included because a later change
+/// of a file in one of them is a conflict.
 fn touched(unit: &[Record]) -> Vec<PathBuf> {
     let made = unit.iter().filter_map(Record::made_dir);
     let is_shared = |it: &PathBuf| it.as_os_str().as_bytes().starts_with(b"_");
-    // A link that leads to a file may be renamed without the file.
+    // Symbolic links are included because a link may be renamed without its file.
     let asked = unit.iter().filter_map(Record::asked);
     paths(unit).into_iter().chain(asked).chain(made.filter(|it| !is_shared(it))).collect()
 }
 
 impl PlansDir {
-    /// Lists what can be undone, the last change first.
+    /// Lists the changes that were not undone, the last one first.
     pub fn undo_list(&self) -> Vec<UndoEntry> {
         let choice = Choice::of(self);
         let entry = |nth: usize| {
@@ -183,14 +183,16 @@ impl PlansDir {
         (0..choice.units.len()).rev().map(entry).collect()
     }
 
-    /// Returns the operations that would undo a change; without an id the last one. Changes nothing.
+    /// Returns the operations that would undo the change with this id, or the last change if `id` is `None`. Changes
+    /// nothing.
     pub fn undo_operations(&self, id: Option<&str>) -> Result<(UndoChange, Vec<FileOp>), UndoError> {
         let choice = Choice::of(self);
         let nth = choice.find(id)?;
         Ok((*choice.change(nth), choice.operations(self, nth)?))
     }
 
-    /// The files that later changes have moved away or removed, each with the last such change.
+    /// The files that later changes have renamed or removed, each with the change that did so. The newest change comes
+    /// first.
     pub fn moved_since(&self, id: Option<&str>) -> Result<Vec<(UndoChange, PathBuf)>, UndoError> {
         let choice = Choice::of(self);
         let first = choice.find(id)? + 1;
@@ -218,7 +220,7 @@ impl PlansDir {
         let mut ops: Vec<FileOp> = Vec::new();
         // The content of files after undoing the writes visited so far.
         let mut texts = BTreeMap::new();
-        // The links to files that are still where they were.
+        // By file, the symbolic link through which it was changed, if neither the link nor the file was renamed since.
         let mut links = BTreeMap::new();
         for (n, record) in unit.iter().enumerate().rev() {
             let later = &unit[n + 1..];
@@ -228,8 +230,8 @@ impl PlansDir {
                     let before = self.still(later, &path, *new, &texts).map_err(edited)?;
                     if let Some(asked) = record.asked() {
                         let (now, leads_to) = (name_after(later, &asked), name_after(later, &path));
-                        // An editor that saves by renaming replaces a link. Undo does not touch the editor's text, and
-                        // the file that was changed is no longer the file at this path.
+                        // An editor that saves by renaming replaces the link with a file. Then the file that planwatch
+                        // changed is no longer at this path, and the editor's file must not be touched.
                         if self.resolve(&now).ok().as_ref() != Some(&leads_to) {
                             return Err(edited(asked));
                         }
@@ -293,7 +295,7 @@ impl PlansDir {
         Ok(())
     }
 
-    /// Reads a file that must still hold what a record says was written; otherwise returns its path as the error.
+    /// Reads a file and checks that its content is still the recorded content `new`. If not, the error is its path.
     fn still(
         &self,
         later: &[Record],
@@ -313,12 +315,12 @@ impl PlansDir {
 impl Locked<'_> {
     /// Undoes the last command's writes, all or none.
     ///
-    /// Refused if a file no longer holds the bytes that planwatch wrote. Repeated calls undo earlier commands.
+    /// Fails if a file no longer contains the bytes that planwatch wrote. Repeated calls undo earlier commands.
     pub fn undo(&mut self) -> Result<Undone, UndoError> {
         self.undo_change(None)
     }
 
-    /// Like [`Self::undo`], for the change with this id, even if later ones stay; refused if one of them wrote the same
+    /// Like [`Self::undo`], but undoes the change with this id. Later changes stay. Fails if one of them wrote the same
     /// files.
     pub fn undo_change(&mut self, id: Option<&str>) -> Result<Undone, UndoError> {
         let choice = Choice::of(self.plans);
@@ -347,8 +349,8 @@ fn name_after(later: &[Record], path: &Path) -> PathBuf {
     })
 }
 
-/// The directories that may be empty after undoing a unit, deepest first: those it created, and its places in the
-/// archive.
+/// The directories that may be empty after a unit is undone, deepest first: those that the unit created, and those in
+/// the archive that contained its files.
 fn emptied(unit: &[Record]) -> Vec<PathBuf> {
     let made = unit.iter().filter_map(Record::made_dir);
     let paths: Vec<_> = unit.iter().flat_map(Record::paths).collect();

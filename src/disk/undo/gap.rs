@@ -1,7 +1,8 @@
-//! Changes that were made but could not be recorded, for example on a full disk.
+//! Marks the point in the log where the record of a change is missing, because it could not be written (for example on a
+//! full disk).
 //!
-//! A mark could not be written then either, so the log is renamed: `log.gap` ends where the missing record would be,
-//! and later records start a new `log`.
+//! In this situation a marker line could not be written either. Therefore `log` is renamed to `log.gap`, which ends
+//! where the missing record would be. Later records start a new `log`.
 
 use std::path::Path;
 use std::sync::atomic::Ordering;
@@ -16,7 +17,7 @@ use crate::disk::write_lock::Locked;
 /// The log up to the last change that could not be recorded.
 const GAP: &str = "log.gap";
 
-/// The line that readers see between the two files.
+/// The marker line that is inserted between the two files when they are read.
 const LINE: &[u8] = b"\n{\"what\":\"unrecorded\"}\n";
 
 impl PlansDir {
@@ -50,7 +51,7 @@ impl Locked<'_> {
         }
         let marked = disk.rename(&dir.join(LOG), &dir.join(GAP), Rename::Replace);
         if marked.is_err() {
-            // Without a log nothing can be undone, so no wrong change is undone.
+            // The log is removed instead. Without a log nothing can be undone, so no wrong change is undone.
             disk.remove(&dir.join(LOG)).ok();
             write_new(disk, &dir.join(GAP), 0o600, b"", Safe::No).ok();
         }

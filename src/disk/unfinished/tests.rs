@@ -27,7 +27,7 @@ fn batch(plans: &PlansDir) -> Result<(), DiskError> {
     plans.lock(&mut || {})?.batch("move", "then", ops())
 }
 
-/// Writes as a command does, to a file that may exist.
+/// Changes a file as a command does, or creates the file if it is missing.
 fn write(plans: &PlansDir, path: &str) -> Result<(), DiskError> {
     let mut locked = plans.lock(&mut || {})?;
     if plans.disk.lstat(&plans.root.join(path)).is_err() {
@@ -111,7 +111,7 @@ fn only_files_of_anothers_unfinished_batch_are_refused() {
     assert!(n_refused > 50 && n_free > 10, "{n_refused}, {n_free}");
 }
 
-/// Whether a line is in a plan file, or in a text that is reported to a process with this state home.
+/// Whether a text is the content of a plan file, or of a version that `kept` reports.
 fn is_somewhere(machine: &Machine, plans: &PlansDir, text: &str) -> bool {
     let is_there = |path: &str| machine.text(path).is_some_and(|it| it == text);
     NAMED.iter().any(|it| is_there(&format!("/plans/{it}")))

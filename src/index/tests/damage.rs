@@ -39,7 +39,7 @@ pub(super) fn packed(word: &str) -> impl Iterator<Item = Packed> {
     plans(&word).into_iter().map(move |it| Packed::new(key(&it), 1, &files(&word), &it))
 }
 
-/// Stores these plans.
+/// Stores the plans of this word.
 pub(super) fn fill(index: &mut Index, word: &str) -> Result<(), IndexError> {
     index.write(&mut packed(word).map(Change::Put)).map(drop)
 }
@@ -48,7 +48,7 @@ pub(super) fn open(dir: &Path) -> (Index, Opened) {
     Index::open(Place::Directory(dir)).expect("the directory can be written")
 }
 
-/// A directory with a closed index of these plans.
+/// A directory with a closed index of the plans of this word.
 pub(super) fn with_index(word: &str) -> TempDir {
     let dir = tempfile::tempdir().expect("there is room");
     let mut index = open(dir.path()).0;
@@ -433,7 +433,7 @@ fn an_index_can_go_to_another_thread() {
 
 #[test]
 fn sqlite_is_new_enough() {
-    // Up to 3.51.2 two connections that write and checkpoint at once can destroy the file (WAL-reset bug).
+    // Up to version 3.51.2, two connections that write and checkpoint at once can destroy the file (WAL-reset bug).
     assert!(rusqlite::version_number() >= 3_051_003, "{}", rusqlite::version());
 }
 
@@ -448,8 +448,8 @@ fn each_release_has_its_own_file_and_removes_unused_ones() {
         let file = fs::File::create(dir.path().join(name)).expect("there is room");
         file.set_modified(days(age)).expect("it is ours");
     };
-    // `index-v1.db` is old, but its log is recent, so it is in use. `v2` and `v2-0.0.1-9` have not been used for more
-    // than a month. `notes.db` is no index.
+    // `index-v1.db` is old, but its log is recent, so it is in use. The files of `v2` and `v2-0.0.1-9` were last written
+    // more than 30 days ago. `notes.db` is not an index.
     make("index-v1.db", 90);
     make("index-v1.db-wal", 2);
     make("index-v2.db", 40);

@@ -9,7 +9,7 @@ use crate::index::search::Document;
 use crate::index::{FullText, Key, Match, Place, Query, Scope, Texts};
 
 /// A plan of ten steps. Every document has `everywhere`, `much text` and `many` in its body. A few titles contain
-/// `everywhere`. More titles contain `many` than are ranked.
+/// `everywhere`. So many titles contain `many` that their matches are not ranked.
 fn texts(n: usize) -> Texts {
     let document = |place: usize| {
         let mut title = format!("Step {place}");

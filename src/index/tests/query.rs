@@ -12,7 +12,7 @@ fn ids(query: &Query) -> Vec<String> {
     sample::ids(&mut sample::index(), &sample::plans(), query)
 }
 
-/// Asserts which ids a query finds, in this order.
+/// Asserts that a query finds these ids, in this order.
 #[track_caller]
 fn check(text: &str, expected: &[&str]) {
     assert_eq!(ids(&Query::new(text)), expected, "{text}");
@@ -336,7 +336,7 @@ fn a_connection_reads_only_between_writes() {
     assert!(error.to_string().contains("readonly"), "{error}");
 }
 
-/// The page for users, whose facts are checked here.
+/// The page for users. The tests below check its examples and its lists of columns.
 const PAGE: &str = include_str!("../../../docs/index.md");
 
 #[test]

@@ -40,7 +40,7 @@ pub(super) fn files() -> Vec<FileRow> {
     ["plan.md", "step-1.md"].map(|it| FileRow::new(it, stamp, "0f", i64::MAX)).to_vec()
 }
 
-/// The answer to a user's query over [`plans`].
+/// The result of a user's query over [`plans`].
 pub(super) fn sql(query: &str) -> Result<Table, IndexError> {
     sql_within(query, Duration::from_secs(600))
 }
@@ -80,7 +80,7 @@ fn knowledge() -> Knowledge {
     }
 }
 
-/// The ids of what a query finds among these plans, best first.
+/// The ids of the plans and steps that a query finds, best first. `plans` are those in the index.
 pub(super) fn ids(index: &mut FullText, plans: &[Plan], query: &Query) -> Vec<String> {
     let found = index.look().expect("it is readable").search(query).expect("any text is a query");
     let id = |it: &Match| {

@@ -48,8 +48,8 @@ fn index_file(dir: &Path) -> IndexFile {
     IndexFile::in_dir(dir, Content::Texts)
 }
 
-/// What a search finds, and the plans whose texts are missing, outdated or left over, compared with the plans of
-/// `word`.
+/// Returns the matches of a search. Also compares the index with the plans of `word`, and returns the plans whose texts are
+/// missing, outdated or left over.
 fn ask(index: &FullText, word: &str) -> Result<(Vec<Match>, Vec<Key>), IndexError> {
     let look = index.looked()?;
     let found = look.search(&Query { scope: Scope::All, ..Query::new("more") })?;

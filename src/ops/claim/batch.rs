@@ -2,7 +2,7 @@
 //!
 //! A command that wants the most urgent step of all plans delegates the claim to the daemon, if one runs. The daemon
 //! makes simultaneous claims together: it reads the plans once and takes the locks once. Its reply contains a claimed
-//! step or nothing. A command that gets no step tries to claim one itself, and reports why it gets none.
+//! step or nothing. A command that gets no step searches for one itself. If it finds none either, it reports why.
 //!
 //! # Lost replies
 //! The caller chooses the claim's id and a deadline. The daemon checks the deadline under the lock. A caller that takes
@@ -25,7 +25,7 @@ use crate::store::leases::{Leases, NEAR, Sharing};
 use crate::store::load;
 use crate::store::transaction::Mode;
 
-/// The daemon makes no claims that other machines share, so it skips no step.
+/// The set of steps to skip. It is empty, because the daemon makes no claims that are shared with other machines.
 static NONE: OnceLock<HashSet<StepId>> = OnceLock::new();
 
 /// The time within which the daemon has to begin a delegated claim. Afterwards the caller claims on its own.
@@ -89,11 +89,12 @@ pub(super) fn by_another(context: &Context, request: &ClaimRequest) -> Result<Op
 }
 
 fn made_after_all(context: &Context, delegated: DelegatedClaim) -> Result<Option<ClaimReport>, Error> {
-    // A daemon that has begun the claim holds the lock until the claim is made or the daemon dies.
+    // If the daemon has begun the claim, it holds the locks until the claim is made or the daemon dies. Taking them waits
+    // for that.
     drop(begin(context, "claim", Mode::Write, Sharing::Waived)?);
     let request = RenewRequest { claim: delegated.claim, lease: Some(delegated.lease), mode: Mode::Write };
     match renew(context, &request) {
-        // The claim was not completed, so the step can be claimed again.
+        // The daemon did not complete the claim, so this process makes one.
         Err(Error::ClaimGone { .. }) => Ok(None),
         renewed => renewed.map(Some),
     }
@@ -101,9 +102,8 @@ fn made_after_all(context: &Context, delegated: DelegatedClaim) -> Result<Option
 
 /// Makes all of these claims together, and returns the reply to each.
 ///
-/// `queue_cache` is this process's own queue. No other call may use `since` meanwhile, because it reports only the
-/// changes since its last call. Under the lock each caller is checked again: no claim is made for a caller that has
-/// disconnected.
+/// `since` reports the changes since its last call, so nothing else may call it meanwhile. `is_there` is called under the
+/// lock: no claim is made for a caller that has disconnected.
 pub fn claim_together(
     context: &Context,
     delegated_claims: &[DelegatedClaim],
@@ -115,7 +115,7 @@ pub fn claim_together(
     let is_ours = |it: &&DelegatedClaim| it.environment == own && it.may_be_begun(context);
     let ours: Vec<_> = delegated_claims.iter().filter(is_ours).collect();
     let mut ran = HashMap::new();
-    // The cached queue is limited, and a search may find more.
+    // A cached queue lists only some of the ready steps, so the second round may find more.
     for _ in 0..2 {
         let left: Vec<_> = ours.iter().copied().filter(|it| !ran.contains_key(&it.claim)).collect();
         if left.is_empty() {
@@ -181,7 +181,7 @@ fn claim_all(
                 let (step, diff) = (done.changed.now, shown.diff(context));
                 ClaimReply::Claimed(ClaimedStep { claim, step, why: grant.why, diff, notices: Vec::new() })
             }
-            // The claim is made; its caller finds the record.
+            // The claim is made, and its caller will find the record.
             Err(_) => ClaimReply::Unheard((*delegated).clone()),
         };
         Some(Claimed { delegated: delegated.claim.clone(), lease: delegated.lease, file, reply })

@@ -1,5 +1,7 @@
-//! Claims a step of one plan for a run. A step is left out if it may change files that a step of a live run of this
-//! working tree may also change.
+//! Claims a step of one plan for a run.
+//!
+//! Live runs of this working tree may be working on other steps. A step that may change the same files as one of those
+//! is left out.
 
 use std::collections::HashSet;
 
@@ -26,12 +28,12 @@ use crate::store::transaction::{Mode, Transaction, is_half_saved, once_saved};
 pub(crate) struct RunAsk<'a> {
     pub(crate) plan: &'a PlanId,
     pub(crate) by: &'a str,
-    /// The lease in seconds, if the run's process cannot be seen.
+    /// In seconds. It applies only if other processes cannot see whether the run's process is alive.
     pub(crate) lease: i64,
     pub(crate) process: Option<&'a Process>,
     /// Steps to leave out.
     pub(crate) skip: HashSet<StepId>,
-    /// Refuses a step before anything is written.
+    /// Called for a step before anything is written. An error ends the claim.
     pub(crate) check: &'a dyn Fn(&Step) -> Result<(), Error>,
 }
 
@@ -39,7 +41,7 @@ pub(crate) struct RunAsk<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Task {
     Work,
-    /// A run that died left it completed, and its `verify` commands have not run.
+    /// The step was completed under a run that died before the `verify` commands had succeeded.
     Verify,
 }
 
@@ -48,21 +50,21 @@ pub(crate) enum Task {
 pub(crate) struct Begun {
     pub(crate) task: Task,
     pub(crate) claim: String,
-    /// Relative to the plans directory.
+    /// The path of the log of the worker's output, relative to the plans directory.
     pub(crate) log: String,
     /// The step after the claim was written.
     pub(crate) step: Step,
     pub(crate) why: String,
-    /// What the claim wrote.
+    /// The step's file before the claim; none if it did not exist.
     pub(crate) file: Option<FileBefore>,
 }
 
 pub(crate) enum RunClaim {
     Begun(Box<Begun>),
-    /// No step could be claimed: a ready one may change files that a step of a live run may also change, or other
-    /// machines claimed each candidate first.
+    /// No step could be claimed. Either a ready step may change the same files as a step of a live run, or other machines
+    /// claimed each candidate first.
     Busy,
-    /// Too many workers gave up on a step; it is failed now.
+    /// The step had too many failed or lapsed attempts; its status is now `failed`.
     Failed(StepId),
     Nothing,
     /// The registry of the shared claims does not answer.
@@ -111,7 +113,7 @@ fn claim_now(context: &Context, ask: &RunAsk<'_>, skip: &HashSet<StepId>) -> Res
     }
     match half_saved {
         Some(error) => Err(error),
-        // Other workers have claimed the other steps.
+        // The remaining candidates can no longer be claimed.
         None => Ok(if is_busy { RunClaim::Busy } else { RunClaim::Nothing }),
     }
 }
@@ -154,7 +156,7 @@ pub(crate) fn task(context: &Context, plans: &Plans, plan: &Plan, step: &Step) -
     }
 }
 
-/// Whether a failed step is tried again: only if a worker failed on it, and only up to the limit.
+/// Whether a run tries a failed step again: its last attempt was a worker's, and the limit of tries is not reached.
 fn may_be_retried(context: &Context, step: &Step) -> bool {
     let is_workers = step.attempts.last().is_some_and(|it| it.counts_as_try());
     step.status.is(StepStatus::Failed) && is_workers && step.tries() < context.config.max_attempts() as usize

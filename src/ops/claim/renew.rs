@@ -18,7 +18,7 @@ pub use crate::api::requests::RenewRequest;
 /// A lapsed claim can be renewed until another worker claims the step.
 pub fn renew(context: &Context, request: &RenewRequest) -> Result<ClaimReport, Error> {
     let report = renew_here(context, request)?;
-    // The record for other machines is renewed only after a quarter of its ttl, and after the locks are released.
+    // The locks are released by now. This renews the record at the registry if a quarter of its ttl has passed.
     let step = report.step.as_ref().and_then(|it| read_step_id(it["id"].as_str()?));
     if let Some(step) = step.filter(|_| request.mode == Mode::Write) {
         ending::renewed(context, &step);
@@ -58,7 +58,7 @@ fn renew_here(context: &Context, request: &RenewRequest) -> Result<ClaimReport, 
     Ok(ClaimReport { plan: Some(plan.id.to_string()), is_dry_run, ..report })
 }
 
-/// Finds the step whose file has the claim; only needed if this machine has no record of it.
+/// Finds the step whose file has the claim. Needed only if this machine has no record of the claim.
 fn claimed_step(context: &Context, claim: &str) -> Result<Option<StepId>, Error> {
     let plans = LoadQuery::all().load(context)?.plans;
     let mut steps = plans.live().flat_map(|it| &it.steps);

@@ -1,8 +1,8 @@
-//! Claims that hold on all machines.
+//! Claims that are shared with other machines.
 //!
 //! A claim is made on this machine first, as if claims were not shared, and then stored at the registry. If another
-//! machine has the step, the claim here is undone byte for byte, and another candidate is tried. No lock is
-//! held while the registry is asked.
+//! machine has the step, the claim on this machine is undone byte for byte. Unless the request names the step, another
+//! candidate is then tried. No lock is held while the registry is called.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -28,12 +28,12 @@ use crate::text::typed::shell_word;
 /// How many steps are tried before the claim gives up.
 const CANDIDATES: u32 = 6;
 
-/// After a lost step, the next one is chosen at random among this many, so that machines do not compete for
-/// the same steps.
+/// After another machine has claimed a step first, the next candidate is chosen at random among this many, so that
+/// machines do not compete for the same steps.
 const SPREAD: usize = 8;
 
-/// The maximum pause after the first lost step. The maximum doubles after each further one; the actual pause is a
-/// random part of it.
+/// The maximum pause after another machine has claimed a step first. The maximum doubles each time. The actual pause is a
+/// random part of the maximum.
 const PAUSE: Duration = Duration::from_millis(100);
 
 pub(super) fn claim(context: &Context, request: &ClaimRequest) -> Result<ClaimReport, Error> {
@@ -43,7 +43,7 @@ pub(super) fn claim(context: &Context, request: &ClaimRequest) -> Result<ClaimRe
     claim_at(&Sync::required(context)?, request)
 }
 
-/// Like [`claim`], with this registry.
+/// Like [`claim`], but with the registry of `sync`.
 pub(super) fn claim_at(sync: &Sync<'_>, request: &ClaimRequest) -> Result<ClaimReport, Error> {
     let context = sync.context;
     let wanted = wanted_by(context, request)?;
@@ -77,7 +77,7 @@ pub(super) fn claim_at(sync: &Sync<'_>, request: &ClaimRequest) -> Result<ClaimR
                     return Err(elsewhere(&named.id, &holder(record.as_deref())));
                 }
                 lost.insert(made.step);
-                // After the rejected push, the records were listed again.
+                // If the push was rejected, the records have been listed again.
                 seen = sync.state.seen();
             }
             Err(error) => {
@@ -110,7 +110,7 @@ pub(super) fn claim_for_run(context: &Context, ask: &RunAsk<'_>) -> Result<RunCl
             other => return Ok(other),
         };
         let id = &begun.step.id;
-        // The run renews the record until it ends; the lease on this machine does not matter.
+        // The run renews its record until the run ends. The lease on this machine does not matter.
         let local = LocalClaim { step: id, id: &begun.claim, by: ask.by, lease: 0, is_renewed: true };
         match sync.superfluous(&seen).and_then(|it| sync.announce(&local, &seen, &it)) {
             Ok(Announced::Won { .. }) => return Ok(RunClaim::Begun(begun)),
@@ -155,14 +155,15 @@ fn claim_offline(context: &Context, request: &ClaimRequest) -> Result<ClaimRepor
     Ok(ClaimReport { is_offline: true, ..report })
 }
 
-/// Like [`passed_over`], for the ready steps of a plan or of all.
+/// Like [`passed_over`], for the ready steps of a plan or of all plans.
 fn skipped(sync: &Sync<'_>, plan: Option<&PlanId>, lost: &HashSet<StepId>) -> Result<HashSet<StepId>, Error> {
     let queue = candidates::look(sync.context, plan, lost)?;
     passed_over(sync, queue.into_iter().map(|it| it.step.id).collect(), lost)
 }
 
-/// The steps of a queue to leave out: the lost ones and those that are closed on the shared branch. After a loss, also
-/// a random number of steps, fewer than [`SPREAD`], at the front of the queue.
+/// The steps to leave out: those that other machines claimed first (`lost`), and the steps of the queue that are closed on
+/// the shared branch. If `lost` is not empty, also a random number of steps at the front of the queue, fewer than
+/// [`SPREAD`].
 fn passed_over(
     sync: &Sync<'_>,
     queue: Vec<StepId>,
@@ -182,7 +183,7 @@ fn passed_over(
     Ok(skip)
 }
 
-/// Reports that other machines have claimed or finished all ready steps.
+/// If steps are ready here, reports that other machines have claimed or finished them.
 fn waiting(report: ClaimReport) -> ClaimReport {
     if report.state != State::Next.word() {
         return report;
@@ -207,7 +208,7 @@ fn elsewhere(id: &StepId, holder: &str) -> Error {
     Error::conflict("claimed", format!("`{id}` is claimed by {holder}"), hint)
 }
 
-/// Undoes a claim whose step another machine claimed first.
+/// Undoes a claim on this machine that the registry did not confirm.
 fn take_back(context: &Context, made: &MadeHere, claim: &Granted) -> Result<(), Error> {
     // The request's key belongs to the next claim, not to undoing this one.
     idempotency::exclude_next_change(context);
@@ -219,7 +220,7 @@ fn take_back_of_run(context: &Context, begun: &Begun) -> Result<(), Error> {
     local::take_back(context, &begun.step.id, &begun.claim, file)
 }
 
-/// Whether a daemon runs, which renews the records of this clone.
+/// Whether a daemon runs. It renews the records of this clone.
 fn has_daemon(context: &Context) -> bool {
     if context.reading == Reading::Files {
         return false;

@@ -1,4 +1,5 @@
-//! Claims on a machine that can die at every call, and a model of claims that every interleaving has to agree with.
+//! Claims on a machine that can die before each system call, and random interleavings of claims that are compared with a
+//! model.
 
 use std::collections::HashMap;
 
@@ -13,8 +14,10 @@ use crate::ops::update::{self, MoveRequest};
 use crate::plan::transitions::Verb;
 use crate::store::leases::FEW;
 
-/// The text of a step with these lines in the front matter. It is long compared with what several claims, releases and
-/// attempts add to the front matter, because a save that loses more than half of a file is refused as half saved.
+/// The text of a step with these lines in the front matter.
+///
+/// A save that loses more than half of a file is refused as half saved. The text is therefore much longer than what
+/// several claims, releases and attempts add to the front matter.
 macro_rules! step_text {
     ($keys:literal) => {
         concat!(
@@ -92,7 +95,7 @@ fn holds(machine: &Machine, granted: &Granted) -> bool {
         .is_some_and(|it| it.contains(&format!("claim: {{id: \"{}\"", granted.id)))
 }
 
-/// Whether the claim has a complete record, so that it looks like a reported claim.
+/// Whether the claim has a complete record, as a reported claim has.
 fn is_recorded(machine: &Machine) -> bool {
     let leases = machine.plans().own_records();
     leases.is_some_and(|it| it.all(|_| true).iter().any(|(name, _)| !name.ends_with(".new")))
@@ -132,7 +135,8 @@ fn a_take_over_killed_before_it_is_recorded_frees_the_step() {
 
 #[test]
 fn a_reported_claim_survives_a_power_cut_and_every_other_is_free_after_a_day() {
-    // `after_power_cut` returns groups of three kinds of states. Five is not a multiple of three, so all kinds are taken.
+    // `after_power_cut` returns states of three kinds in turn. Every fifth state is taken; five is not a multiple of three,
+    // so all kinds occur.
     let mut cuts = sample(5);
     each_death(STEP, |dead, granted| {
         for after in dead.after_power_cut().into_iter().filter(|_| granted.is_some() || cuts.takes()) {
@@ -145,7 +149,7 @@ fn a_reported_claim_survives_a_power_cut_and_every_other_is_free_after_a_day() {
     });
 }
 
-/// What workers, people and time do.
+/// One event of a random sequence: the act of a worker or an editor, or the passing of time.
 #[derive(Debug, Clone)]
 enum Act {
     Claim {
@@ -287,7 +291,7 @@ impl Play {
             Err(error) => {
                 assert_eq!(error.code(), "claim-lost");
                 assert!(!is_in_file, "the owner was refused");
-                // A late claim leaves only one note; a second late result of the same claim is not recorded.
+                // Only the first late result of a claim is recorded, as a note. So the worker forgets the claim.
                 self.model.hands.remove(&by);
                 self.model.results.push((step, result));
             }

@@ -4,10 +4,10 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
-/// The most turns that are kept of a conversation that is too long.
+/// The maximum number of turns that are kept of a conversation that is too long.
 const TURNS: usize = 10;
 
-/// Names that transcripts use for the person, whose lines begin the turns.
+/// Names that transcripts use for the person. A line that begins with such a name begins a turn.
 const PERSONS: [&str; 4] = ["user", "human", "you", "me"];
 
 /// Names that transcripts use for the assistant.
@@ -53,10 +53,10 @@ fn line_start(text: &str, at: usize) -> usize {
 /// The turns. Each begins at a line that names the person as the speaker. Text before the first one is a turn, too.
 ///
 /// If only assistants are named, each line that names one begins a turn. If fewer than two lines name the person or an
-/// assistant, each line with the first name that occurs more than once begins a turn. Otherwise each paragraph is a
-/// turn.
+/// assistant, each line with the first name that occurs more than once begins a turn. If there is no such name, each
+/// paragraph is a turn.
 ///
-/// Lines of code, quotations and indented lines name no speaker, unless all lines with a known name are such lines.
+/// Code, quotations and indented lines are not searched for speakers, unless all lines with a known name are such lines.
 fn turns(text: &str) -> Vec<Range<usize>> {
     let is_in = |names: &[&str], line: &str| {
         label(line).is_some_and(|it| names.contains(&it.to_lowercase().as_str()))

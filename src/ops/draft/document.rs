@@ -120,7 +120,8 @@ impl Document {
         Change::Set { key: "draft".to_owned(), value }
     }
 
-    /// The first pass creates the whole plan in one operation. If its id was taken meanwhile, it gets the next free one.
+    /// Creates the plan in one operation, with the text of the first pass. If the id was taken meanwhile, the plan gets the
+    /// next free one.
     fn make(&mut self, context: &Context, pass: u32, text: &str, is_last: bool) -> Result<(), Error> {
         let mut writing = Transaction::begin(context, "draft", Mode::Write)?;
         let mut plan =
@@ -149,7 +150,7 @@ impl Document {
     }
 }
 
-/// An answer may contain text that makes a file faulty, such as conflict markers.
+/// Refuses a file that planwatch could not change later. For example, an answer may contain conflict markers.
 fn refuse_unreadable(context: &Context, id: &PlanId, bytes: &[u8]) -> Result<(), Error> {
     let plan = new_plan::as_read(context, id, &[(PLAN_FILE.to_owned(), bytes.to_vec())]);
     transaction::check_writable(context, &plan.problems)
@@ -183,7 +184,7 @@ impl Work for Document {
         json!({"title": one_line(&self.title), "conversation": self.conversation.text})
     }
 
-    /// A document begins with its title, which agents often leave out.
+    /// Adds the title if the answer does not begin with one.
     fn accepted(&self, context: &Context, answer: &str) -> Result<String, String> {
         let has_title = answer.starts_with("# ");
         let text =

@@ -10,25 +10,25 @@ use crate::api::views::with;
 use crate::ops::prompt::{self, Rendered};
 use crate::text::diff;
 
-/// What each pass looks at, in order.
+/// The focus of each pass, in order.
 pub const FOCI: [&str; 5] = ["completeness", "correctness", "edge cases", "scope", "clarity"];
 
-/// What later passes look at.
+/// The focus of later passes.
 const TOGETHER: &str = "everything together";
 
-/// How often a pass is asked if its answers come too late.
+/// The maximum number of tries of a pass whose answers come too late.
 const TIMES: u32 = 2;
 
-/// How often a pass is asked if its answers are empty or cannot be used.
+/// The maximum number of tries of a pass whose answers are empty or cannot be used.
 const TIMES_EMPTY: u32 = 3;
 
 /// How many seconds one pass waits in total for an agent's usage limits to end.
 const MAX_LIMIT_WAIT: u64 = 15 * 60;
 
-/// After this many unchanged passes in a row, there is nothing more to find.
+/// After this many passes in a row without a change, the draft has converged.
 const ENOUGH: u32 = 2;
 
-/// What a pass looks at; passes are counted from 1.
+/// The focus of a pass; passes are counted from 1.
 pub fn focus(pass: u32) -> &'static str {
     let nth = usize::try_from(pass).unwrap_or(0).wrapping_sub(1);
     FOCI.get(nth).copied().unwrap_or(TOGETHER)
@@ -47,7 +47,7 @@ pub(super) trait Work {
     fn passes(&self) -> u32;
     fn text(&self) -> Option<String>;
     fn prompt(&self, pass: u32) -> &'static str;
-    /// The values of the prompt in addition to those of every pass.
+    /// The values for the prompt, in addition to those that the prompt of every pass gets.
     fn values(&self) -> Value;
     /// Brings an answer into the form that is stored, or says why it cannot be used.
     fn accepted(&self, context: &Context, answer: &str) -> Result<String, String>;
@@ -61,7 +61,7 @@ pub(super) trait Work {
     ) -> Result<Option<String>, Error>;
     /// Puts the text in a file next to the edited one; returns its path.
     fn put_beside(&mut self, context: &Context, pass: u32, text: &str) -> Result<String, Error>;
-    /// What is reported before the first pass.
+    /// The notices to report before the first pass.
     fn notes(&self) -> Vec<String>;
     fn report(&mut self, context: &Context, state: State, pass: u32) -> Result<DraftReport, Error>;
     fn place(&self, context: &Context) -> (String, String);

@@ -57,7 +57,7 @@ fn text(stdout: &str) -> Reply {
     }
 }
 
-/// The text below a first line `CONVERGED`: the document, if there was none before.
+/// Reads the text below a first line `CONVERGED` as the answer. This is for passes without an earlier text.
 pub(super) fn below_converged(stdout: &str) -> Reply {
     let text = unfenced(&stdout.replace("\r\n", "\n").replace('\u{feff}', ""));
     self::text(text.split_once('\n').map_or("", |(_, rest)| rest))

@@ -17,7 +17,8 @@ use crate::store::load;
 use crate::text::placeholders::one_line;
 use crate::text::typed::shell_word;
 
-/// The name of the file with the list next to the plan, without `.md`; diffs of the list show it, too.
+/// The name, without `.md`, of the file next to the plan that gets the list if it does not become the plan's steps. Diffs
+/// of the list show this name, too.
 const NAME: &str = "draft-steps";
 
 pub(super) struct Steps {

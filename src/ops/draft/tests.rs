@@ -86,7 +86,8 @@ impl Work for Memory {
     }
 }
 
-/// A text is an answer; `@late`, `@limit 20`, `@exit 3` and `@stop` are processes without an answer.
+/// The output of an agent that answers with this text. The texts `@late`, `@limit 20`, `@exit 3` and `@stop` stand for
+/// agents that end without an answer.
 fn asked(text: &str) -> AgentOutput {
     let of = |end: End, stderr: &str| AgentOutput { end, stdout: String::new(), stderr: stderr.to_owned() };
     match text.split_once(' ').unwrap_or((text, "")) {

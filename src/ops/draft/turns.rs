@@ -1,8 +1,9 @@
-//! A draft that gets each answer in a separate call, from an agent that planwatch did not start: a call brings the answer
-//! to one prompt and gets the next prompt. Between two calls the state is in a file in `.planwatch/drafts`.
+//! A draft that gets each answer in a separate call, from an agent that planwatch did not start. Each call passes the
+//! answer to one prompt and returns the next prompt. Between two calls the state is in a file in `.planwatch/drafts`.
 //!
-//! A handle names its pass, so an answer that is sent twice counts once. The text is written only over bytes that the
-//! previous pass left: after an edit, the same pass is asked again, with the edited text.
+//! A handle contains the number of its pass, so an answer that is sent twice counts once. An answer replaces the text only
+//! if the file is as the previous pass left it. After an edit, the call returns a prompt for the same pass, with the edited
+//! text.
 
 use std::path::Path;
 
@@ -25,26 +26,26 @@ pub struct BeginRequest {
     pub name: String,
     pub conversation: String,
     pub passes: Option<u32>,
-    /// How many bytes of a conversation the agent takes.
+    /// The maximum number of bytes of the conversation that the agent gets.
     pub limit: usize,
 }
 
 /// The next prompt, or how the draft ended.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Turn {
-    /// `asking`, `edited` (asked again, because the text was edited), or the word for how the draft ended.
+    /// `asking`, `edited` (the same pass again, because the text was edited), or the word for how the draft ended.
     pub state: &'static str,
     /// The handle for the next answer; none at the end.
     pub handle: Option<String>,
     pub prompt: Option<String>,
-    /// The pass that is asked for next, or was made last.
+    /// The pass that the prompt is for; without a prompt, the last pass that was made.
     pub pass: u32,
     pub passes: u32,
     pub plan: Option<String>,
     pub path: Option<String>,
     /// What the last pass did to the text.
     pub change: Option<&'static str>,
-    /// Something to know, as a sentence.
+    /// Notices, or why the draft ended.
     pub why: Option<String>,
 }
 
@@ -67,7 +68,7 @@ struct Memory {
     limit: usize,
     /// None until the first pass has created the plan.
     plan: Option<String>,
-    /// The pass that is asked for.
+    /// The pass whose answer is expected.
     pass: u32,
     #[serde(flatten)]
     before: Before,
@@ -75,7 +76,7 @@ struct Memory {
     etag: Option<String>,
 }
 
-/// Begins a draft or continues an existing one, and asks for its next pass.
+/// Begins a draft or continues an existing one. Returns the prompt of the next pass if one is left.
 pub fn begin(context: &Context, request: &BeginRequest) -> Result<Turn, Error> {
     let mut memory = Memory {
         name: request.name.clone(),
@@ -102,7 +103,7 @@ pub fn begin(context: &Context, request: &BeginRequest) -> Result<Turn, Error> {
     ask(context, &id, &memory, "asking", None)
 }
 
-/// Takes an answer, and asks for the next pass if there is one.
+/// Uses an answer, and returns the prompt of the next pass if there is one.
 pub fn answer(context: &Context, handle: &str, text: &str) -> Result<Turn, Error> {
     let (id, pass) = read_handle(handle)?;
     let Some(mut memory) = remembered(context, id)? else { return Err(unknown(handle)) };
@@ -210,14 +211,14 @@ fn request(memory: &Memory) -> DraftRequest {
         Some(plan) => (Aim::GoOn, plan.clone()),
         None => (Aim::Requirements, memory.name.clone()),
     };
-    // The last mark is that of the present text, which is not an earlier text.
+    // The last hash is that of the current text, which is not an earlier text.
     let left = memory.before.left.split_last().map(|(_, left)| left.to_vec()).unwrap_or_default();
     let before = Before { left, ..memory.before };
     let (passes, limit) = (memory.passes, memory.limit);
     DraftRequest { name, source: Some(source), aim, passes, limit, by: None, before }
 }
 
-/// Answers one prompt. The next prompt gets no answer here; the next call asks it again.
+/// Answers one prompt. A second prompt gets no answer: the next call sends it again.
 struct Once {
     answer: Option<String>,
 }

@@ -1,6 +1,7 @@
 //! `export --format html`: a plan as one page without scripts. The same files give the same bytes.
 //!
-//! The page contains only what the files say: no time of the export, no file times, no claims that only this machine knows.
+//! The page depends only on the contents of the files. It has no time of the export, no file times, and no claims that are
+//! recorded only on this machine.
 
 mod index;
 mod reach;
@@ -35,7 +36,8 @@ use crate::store::load::LoadQuery;
 const POLICY: &str =
     "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'";
 
-/// Returns the page of a plan. `shown` has its texts and decisions; `site` has the plans with pages next to it.
+/// Returns the page of a plan. `shown` has its texts and decisions. `site` lists the plans whose pages are in the same
+/// directory.
 pub(super) fn page(
     context: &Context,
     shown: &ShownPlan,
@@ -62,7 +64,7 @@ pub(super) fn page(
 
 struct Page<'a> {
     shown: &'a ShownPlan,
-    /// The steps as the files say, without this machine's records of claims.
+    /// The steps as they are in the files, without this machine's records of claims.
     steps: Vec<StepShape>,
     /// The plan's directory, relative to the plans directory.
     directory: String,
@@ -181,7 +183,7 @@ impl Page<'_> {
         }
     }
 
-    /// What a step depends on, as links if the page can link to the step.
+    /// The steps that a step depends on, as links where the page can link to them.
     fn after(&self, step: &StepShape) -> Markup {
         let own = format!("{}:", step.plan);
         html! {
@@ -289,8 +291,8 @@ fn listed(texts: &[String]) -> Markup {
     html! { @for (nth, it) in texts.iter().enumerate() { @if nth > 0 { ", " } (isolated(it)) } }
 }
 
-/// A list of goals or criteria: `aims` are the `items` with their checkboxes, as read from the file. If their number differs,
-/// the plain `items` are shown.
+/// A list of goals or criteria. `aims` are the same entries as `items`, with their checkboxes, as read from the file. If the
+/// two lists have different lengths, the plain `items` are shown.
 fn listed_aims(heading: &str, aims: &[Aim], items: &[String]) -> Markup {
     html! {
         @if !items.is_empty() {

@@ -1,4 +1,4 @@
-//! The commits whose changes are merged.
+//! The commits of a merge, a rebase or a cherry-pick.
 
 use std::path::Path;
 
@@ -10,12 +10,13 @@ pub(super) struct Merging {
     pub(super) theirs: Oid,
     /// The commit with which both are compared.
     pub(super) base: Oid,
-    /// After a rebase, the files as its commits wrote them. A person may have left out commits of THEIRS on purpose, so
-    /// a text that none of these files has is not brought back.
+    /// After a rebase, the texts that its commits wrote to plan files. A person may have left out commits of THEIRS on
+    /// purpose, so what is in none of these texts is not brought back.
     pub(super) replayed: Option<Vec<Vec<u8>>>,
-    /// Whether a rebase left out merge commits. Its commits may then have removed what only the merges had kept.
+    /// Whether a rebase left out merge commits. The rebased commits may then have removed what only those merges preserved.
     pub(super) has_left_out_merges: bool,
-    /// `HEAD` has just been cherry-picked: it is THEIRS, its parent is OURS, and so THEIRS has all of OURS.
+    /// Whether `HEAD` is the result of a cherry-pick. Then THEIRS is `HEAD` and OURS is its parent, so THEIRS contains all
+    /// of OURS.
     pub(super) is_picked: bool,
 }
 
@@ -40,8 +41,9 @@ impl Merging {
         Ok(None)
     }
 
-    /// The commits of the merge or cherry-pick that `HEAD` is, or of the rebase that has just ended, which git may have
-    /// committed without a conflict. None if plan files have uncommitted changes: these may correct what the merge did.
+    /// The commits of a finished operation, in which git may have found no conflict: the rebase that has just ended, or
+    /// the merge or cherry-pick that made `HEAD`. None if plan files have uncommitted changes, because these may correct
+    /// what the operation did.
     pub(super) fn finished(git: &Git, plans: &Path) -> Result<Option<Self>, Error> {
         let rebased = git.last_rebase()?;
         let is_rebase = rebased.is_some();

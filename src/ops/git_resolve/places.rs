@@ -1,11 +1,11 @@
-//! Conflicts about the place of a step: one side removed, squashed, moved or archived it, and the other one
-//! changed it too.
+//! Conflicts about the place of a step, which is the path of its file: one side removed, squashed, moved or archived the
+//! step, and the other side changed it, too.
 //!
 //! The file stays at its new place, and the other side's changes are merged into it. A removal takes
-//! precedence over a move. Of two removals the earlier one is kept, so that all clones choose the same. A
-//! step that was deleted without a copy is kept.
+//! precedence over a move. Of two removals the earlier one is kept, so that all clones choose the same. If a side
+//! deleted the file without a copy in the archive, the step is kept.
 //!
-//! Git also merges without a conflict where it mistakes one step for another. Two searches repair that:
+//! Git can also mistake one step for another and merge them without a conflict. Two searches repair the result:
 //!
 //! | after the merge | repair | by |
 //! |---|---|---|
@@ -72,7 +72,7 @@ pub(super) fn place(
     }
     let places = Places::read(resolving)?;
     let mut groups = places.groups(partial)?;
-    // The attempts of a removed step go to the step that replaced it, whose own conflict has to be resolved before.
+    // Removed steps come last. Their attempts go to the steps that replaced them, whose own conflicts must be resolved first.
     groups.sort_by_key(|it| it.target().is_some_and(|it| is_archived(it)));
     places.settle_all(writing, groups, done)
 }
@@ -90,8 +90,10 @@ fn files_of(git: &Git, commit: Option<&Oid>, plans: &Path) -> Result<Files, Erro
     Ok(entries.into_iter().filter_map(|it| Some((inside(&it.path)?, it.oid))).collect())
 }
 
-/// Handles steps of THEIRS whose number is taken, if OURS already has the step under another number: merges the step into
-/// that file. An example is the second commit of a rebase whose first commit was renumbered.
+/// For each step of THEIRS whose number is taken: if OURS already has the step under another number, merges the step into
+/// that file of OURS.
+///
+/// An example is a rebase in which the step that one commit adds was renumbered, and a later commit changes the step.
 pub(super) fn rehome(
     resolving: &Resolving<'_>,
     writing: &mut Transaction<'_>,
@@ -228,9 +230,10 @@ impl<'a> Places<'a> {
         Ok(best.1)
     }
 
-    /// The file with the step on the side that lacks this path: a live file, else the copy of the last
-    /// removal. A step that was squashed several times has a copy of each squash, so the copies are compared
-    /// with the changed version, too.
+    /// Finds the file of a step on the side that has no file at `path`: a live file, else the copy of the last removal.
+    ///
+    /// A step that was squashed several times has a copy of each squash. The copies are therefore compared with two
+    /// versions: `common`, and `text`, which is the version of the side that has `path`.
     fn elsewhere(
         &self,
         path: &Path,
@@ -251,8 +254,8 @@ impl<'a> Places<'a> {
         self.most_alike(path, [common, text], &is_wanted)
     }
 
-    /// The file of the same plan without a conflict that is most similar to two versions of a step, live files first.
-    /// It must be similar to the first version.
+    /// Of the plan's files without a conflict, finds the one that is most similar to two versions of a step. Live files come
+    /// first. The file must be similar to the first version.
     fn most_alike(
         &self,
         path: &Path,
@@ -278,8 +281,7 @@ impl<'a> Places<'a> {
         Ok(best.map(|(_, _, path, text)| (path, text)))
     }
 
-    /// Writes all steps to their places first. Then it changes the other files that the steps concern, whose texts are
-    /// final by then.
+    /// First writes all steps to their places. When these texts are final, changes the other files that the steps concern.
     fn settle_all(
         &self,
         writing: &mut Transaction<'_>,
@@ -334,7 +336,7 @@ impl<'a> Places<'a> {
         let emptied =
             lost.iter().filter(|it| is_archived(it)).filter_map(|it| Some(it.parent()?.to_path_buf()));
         writing.batch_emptying("git resolve", ops, emptied.collect())?;
-        // If the command is repeated, this shows that the text is its own.
+        // If the command is repeated, it finds here that it wrote the text itself.
         done.own.push(target.clone());
         settled.push(Settled { target: target.clone(), group, lost, merged, decided });
         Ok(())
@@ -355,8 +357,9 @@ impl<'a> Places<'a> {
         Ok(())
     }
 
-    /// Separates a live step and its removed copy whose texts do not merge: each keeps its text at its place, and the
-    /// step gets the merged front matter of both. None if the sides are not such a pair, or if the front matters do not merge.
+    /// Separates a live step and its removed copy if their texts do not merge. Each keeps its text at its place, and the
+    /// step gets the merged front matter of both. None if the sides are not a live step and its copy, or if the front
+    /// matters do not merge.
     fn apart(&self, group: &Group, target: &Path) -> Option<[Group; 2]> {
         let sides = [group.ours.as_ref()?, group.theirs.as_ref()?];
         let live = sides.into_iter().find(|it| it.0 == target && !is_archived(target))?;
@@ -436,8 +439,8 @@ impl<'a> Places<'a> {
         Ok(false)
     }
 
-    /// Replaces dependencies on a lost number by the step's new number, or by the dependencies of the removed
-    /// step.
+    /// Replaces dependencies on a step's old number: by the new number or, if the step was removed, by the dependencies of
+    /// the removed step.
     fn follow(
         &self,
         writing: &mut Transaction<'_>,
@@ -485,7 +488,7 @@ impl<'a> Places<'a> {
         if !ops.is_empty() {
             writing.batch("git resolve", ops)?;
         }
-        // What git could not merge stays in conflict.
+        // A changed file that git could not merge is still in conflict, so it is not staged.
         let is_settled = |it: &PathBuf| self.settled.contains_key(it);
         Ok(changed.into_iter().filter(is_settled).collect())
     }
@@ -527,7 +530,7 @@ impl<'a> Places<'a> {
     }
 }
 
-/// Sets the id of a live step to that of its place; a removed one keeps its id.
+/// Sets the id of a live step to the one that its path gives. A removed step keeps its id.
 pub(super) fn named_by(path: &Path, file: Vec<u8>) -> Result<Vec<u8>, Error> {
     let (Some(directory), Some(number)) = (path.parent(), number_of(path)) else { return Ok(file) };
     if is_archived(path) || !relink::has_key(&file, "id") {
@@ -537,7 +540,7 @@ pub(super) fn named_by(path: &Path, file: Vec<u8>) -> Result<Vec<u8>, Error> {
     transaction::edit(&path.to_string_lossy(), &file, &[set_text("id", &id.to_string())], STEP_KEYS)
 }
 
-/// A version with the id of another one, if both have one.
+/// A version of a step with the id of the other version, if both versions have an id.
 fn with_id_of(other: &[u8], file: Vec<u8>) -> Result<Vec<u8>, Error> {
     match merge::id_of(other).filter(|id| merge::id_of(&file).is_some_and(|it| it != *id)) {
         Some(id) => transaction::edit("", &file, &[set_text("id", &id)], STEP_KEYS),

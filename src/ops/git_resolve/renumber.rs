@@ -1,5 +1,5 @@
-//! Two branches added a step with the same number: the step of OURS keeps it, and that of THEIRS gets a free one.
-//! What THEIRS added that refers to its own step gets the new number.
+//! Gives steps new numbers if two branches each added a step with the same number. The step of OURS keeps the number, and
+//! that of THEIRS gets a free one. References that THEIRS added to its own step get the new number.
 
 mod relinking;
 
@@ -29,7 +29,7 @@ struct Moved {
     path: PathBuf,
     to: PathBuf,
     theirs: Vec<u8>,
-    /// An interrupted command has made the file.
+    /// An earlier command, which was interrupted, has created the file at `to`.
     is_made: bool,
 }
 
@@ -95,7 +95,7 @@ fn renamed(resolving: &Resolving<'_>, moved: &Moved, steps: &[Renumbered]) -> Re
     transaction::edit(&moved.to.to_string_lossy(), &text, &[id], STEP_KEYS)
 }
 
-/// The number that a step of THEIRS got from an interrupted command, which had not staged the file yet.
+/// The number that a step of THEIRS got from an earlier command. That command was interrupted before it staged the file.
 fn made_before(
     resolving: &Resolving<'_>,
     directory: &Path,
@@ -114,7 +114,7 @@ fn made_before(
     }))
 }
 
-/// The numbers of the files that `git ls-files` lists.
+/// The numbers of the steps whose files `git ls-files` lists with these options.
 fn numbers_in(
     resolving: &Resolving<'_>,
     directory: &Path,

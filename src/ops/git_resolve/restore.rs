@@ -1,7 +1,7 @@
 //! `git resolve --restore`: restores a removed step whose file changed after the removal.
 //!
-//! A squashed step stays removed; its new attempts and notes go to the step that replaced it. A step of an archived or removed
-//! plan comes back with its plan.
+//! A squashed step stays removed; its new attempts and notes go to the step that replaced it. A step of an archived or
+//! removed plan is restored together with the plan.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -30,7 +30,7 @@ pub(super) fn restore(context: &Context, name: &str, mode: Mode) -> Result<GitRe
     if found.way == Way::Archived {
         return with_plan(context, &found, mode);
     }
-    // Git may have written the files a moment ago, which looks like an editor that is still saving.
+    // A file that git wrote a moment ago looks as if an editor were still saving it.
     transaction::once_saved(context, || {
         let mut writing = Transaction::begin(context, "git resolve", mode)?;
         let (target, state) = match &found.way {
@@ -146,7 +146,7 @@ fn step_back(writing: &mut Transaction<'_>, context: &Context, found: &Changed) 
 }
 
 fn free(plan: &Plan, number: &StepNumber) -> Result<StepNumber, Error> {
-    // If only the Steps list names a step with the number, that is the removed step.
+    // Steps that are only in the Steps list are not counted: the one with this number is the removed step itself.
     let with_files = plan.steps.iter().filter(|it| it.has_file());
     let used: BTreeSet<_> = with_files.map(|it| it.id.number.clone()).collect();
     if !used.contains(number) {

@@ -30,7 +30,7 @@ pub(super) struct Source {
 }
 
 impl Source {
-    /// None for a directory of plans, whose files stay as they are.
+    /// None for a directory of plans, because its files are copied unchanged.
     pub(super) fn of(
         context: &Context,
         request: &ImportRequest,
@@ -50,7 +50,7 @@ impl Source {
         let common = common_directory(&relative);
         let mut bytes = Vec::new();
         for file in &files {
-            // A document is the same under another name. For a store, the names of the files within it count too.
+            // The hash of a document does not depend on its name. The hash of a store depends on the names of its files.
             if plan.path.is_none() {
                 let below = file.path.strip_prefix(common).unwrap_or(&file.path);
                 bytes.extend_from_slice(below.trim_start_matches('/').as_bytes());
@@ -87,8 +87,8 @@ impl Source {
     }
 }
 
-/// Whether a file is used to recognize a store again. These files are the same, no matter whether the store or a
-/// directory around it was named.
+/// Whether a file is used to recognize a store again. The same files are used whether the request names the store or a
+/// directory that contains it.
 fn is_of_store(form: Form, path: &str) -> bool {
     match form {
         Form::Beads => path.ends_with(".jsonl"),
@@ -120,7 +120,7 @@ fn path(context: &Context, request: &ImportRequest, documents: &[&str]) -> Optio
     let real = reach.find(&request.source, request.origin).ok()?;
     let named = real.strip_prefix(reach.root()).ok()?;
     let whole = match documents {
-        // A single file was named itself; its name may be that of a symbolic link.
+        // The request names the file itself. `named` is used, because the typed name can be that of a symbolic link.
         [file] if request.source.file_name().is_some_and(|it| it == *file) => named.to_path_buf(),
         [file] => named.join(file),
         several => named.join(common_directory(several)),
@@ -144,7 +144,7 @@ pub(super) fn known(
     Ok(found.collect())
 }
 
-/// A plan with the name that a copy would get, whose steps have the same numbers and titles.
+/// Finds an earlier copy of a plan: it has a name that a copy would get, and its steps have the same numbers and titles.
 fn copied(context: &Context, plan: &ImportedPlan) -> Option<PlanId> {
     let name = id::slug(&plan.title, &|_| false);
     let is_name = |it: &String| {

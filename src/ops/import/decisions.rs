@@ -1,4 +1,5 @@
-//! Decisions of a store, recorded as `decide` records them: under the time at which they were made.
+//! Creates the files of imported decisions as `decide` would create them. The name of a file begins with the time at which
+//! the decision was made.
 
 use std::path::{Path, PathBuf};
 
@@ -12,7 +13,7 @@ use crate::plan::import::{ImportedDecision, Unmapped, set_metadata};
 use crate::store::transaction::Changed;
 use crate::text::header_edit::Change;
 
-/// The files to be made, and what a report says of them.
+/// The files to create, and their entries in the report.
 #[derive(Default)]
 pub(super) struct Recorded {
     pub(super) files: Vec<(PathBuf, Vec<u8>)>,
@@ -27,7 +28,8 @@ impl Recorded {
     }
 }
 
-/// Makes the files of decisions about a plan. A decision that cannot be written is listed as unmapped.
+/// Prepares the files of decisions; `plan` is the plan that they are about. A decision that cannot be written is added to
+/// `unmapped`.
 pub(super) fn recorded(
     context: &Context,
     plan: Option<&PlanId>,

@@ -15,7 +15,7 @@ pub enum Agent {
 /// All agents, in the order of reports.
 pub const AGENTS: [Agent; 4] = [Agent::Claude, Agent::Codex, Agent::Cursor, Agent::Gemini];
 
-/// The text between the marks in a file of instructions.
+/// The text that `init` puts between markers in a file of instructions.
 pub const BLOCK: &str = include_str!("../../../templates/agents/block.md");
 
 /// The configuration of planwatch's MCP server.
@@ -32,7 +32,7 @@ impl Agent {
         }
     }
 
-    /// Its skills or commands: path and text.
+    /// The path and the text of each of the agent's skills or commands.
     pub(super) fn files(self) -> Result<Vec<(String, String)>, Error> {
         let file = |it: &skills::Skill| {
             Ok(match self {
@@ -54,7 +54,7 @@ impl Agent {
         }
     }
 
-    /// The file with instructions that it reads at the start of each session.
+    /// The file with instructions that the agent reads at the start of each session.
     pub(super) fn instructions(self) -> &'static str {
         match self {
             Self::Claude => "CLAUDE.md",
@@ -63,7 +63,7 @@ impl Agent {
         }
     }
 
-    /// The project's file that names its MCP servers; none if only the user's own configuration does.
+    /// The file in the project that configures the agent's MCP servers. `None`: only the user's own configuration does that.
     pub(super) fn settings(self) -> Option<&'static str> {
         match self {
             Self::Claude => Some(".mcp.json"),

@@ -14,11 +14,11 @@ pub enum Editor {
 /// All editors, in the order of reports.
 pub const EDITORS: [Editor; 4] = [Editor::VsCode, Editor::Neovim, Editor::Helix, Editor::Zed];
 
-/// What is written into a file of the project.
+/// The text that `init` adds to an editor's settings file.
 pub(super) enum Setting {
     /// One entry of a JSON file.
     Entry(Entry<'static>),
-    /// Lines between marks.
+    /// Lines between markers.
     Block(&'static Marks, &'static str),
 }
 
@@ -57,7 +57,7 @@ impl Editor {
         }
     }
 
-    /// The project's file with its settings.
+    /// The file in the project with the editor's settings.
     pub(super) fn path(self) -> &'static str {
         match self {
             Self::VsCode => ".vscode/settings.json",

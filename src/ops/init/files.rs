@@ -1,7 +1,7 @@
-//! The files of a project while `init` plans its changes: read once, changed in memory, written at the end.
+//! The files that `init` changes. Each one is read once and changed in memory. All are written at the end, so a refusal
+//! always comes before the first write.
 //!
-//! So every refusal comes before the first write. If two names lead to one file, the changes under both names are made to
-//! the same text.
+//! If two paths lead to the same file, because one is a symbolic link, the changes for both paths are made to the same text.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use crate::text::line_index::{self, Place};
 use crate::text::marked_block::{self, Marks, Unpaired};
 use crate::text::seal;
 
-/// Why an entry stays that the user or another program has changed.
+/// The reason that is reported if an entry stays because the user or another program has changed it.
 fn other(entry: &Entry<'_>) -> String {
     format!("its entry `{}` differs from the one that `init` writes", entry.key)
 }
@@ -22,7 +22,7 @@ fn other(entry: &Entry<'_>) -> String {
 /// What happened to a file, or would happen in a dry run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileReport {
-    /// Relative to the project's root, as it was requested.
+    /// The requested path, relative to the project's root.
     pub path: String,
     pub did: Did,
     pub why: Option<String>,
@@ -33,9 +33,9 @@ pub enum Did {
     Made,
     Changed,
     Removed,
-    /// It is not as planwatch writes it, and was left alone.
+    /// The content differs from what planwatch writes, so it was left alone.
     Kept,
-    /// It needed no change.
+    /// No change was needed.
     Nothing,
 }
 
@@ -61,7 +61,7 @@ pub(super) struct File {
 }
 
 impl File {
-    /// Relative to the project's root, as it was requested. It may lead through symbolic links.
+    /// The requested path, relative to the project's root. It may lead through symbolic links.
     pub(super) fn path(&self) -> &str {
         &self.path
     }
@@ -200,7 +200,7 @@ impl<'a> Files<'a> {
         Ok(())
     }
 
-    /// Removes an entry from a JSON file, or the whole file if it was made for the entry alone.
+    /// Removes an entry from a JSON file, or the whole file if the entry is its only content.
     pub(super) fn remove_entry(&mut self, path: &str, entry: &Entry<'_>) -> Result<(), Error> {
         let file = self.file(path)?;
         let Some(text) = text_of(file)? else { return Ok(()) };
@@ -209,7 +209,7 @@ impl<'a> Files<'a> {
             return Ok(());
         }
         match entry.find(&text) {
-            // `init` does not write to files that are not strict JSON, so there is nothing to remove.
+            // The file is not strict JSON, but it does not contain the key, so there is nothing to remove.
             Err(_) if !text.contains(&format!("\"{}\"", entry.key)) => {}
             Err(it) => return Err(not_json(path, entry, &it)),
             Ok(EntryState::Nothing) => {}
@@ -221,7 +221,7 @@ impl<'a> Files<'a> {
         Ok(())
     }
 
-    /// Puts an editor's lines between marks into a file.
+    /// Puts an editor's lines into a file, between markers.
     pub(super) fn write_lines(&mut self, path: &str, (marks, of, lines): Lines<'_>) -> Result<(), Error> {
         let file = self.file(path)?;
         let text = text_of(file)?;
@@ -241,7 +241,7 @@ impl<'a> Files<'a> {
         Ok(())
     }
 
-    /// Removes an editor's lines, and the file if it has no others.
+    /// Removes an editor's lines from a file, or the whole file if it has no other lines.
     pub(super) fn remove_lines(&mut self, path: &str, (marks, ..): Lines<'_>) -> Result<(), Error> {
         let file = self.file(path)?;
         let Some(text) = text_of(file)? else { return Ok(()) };
@@ -256,7 +256,7 @@ impl<'a> Files<'a> {
     }
 }
 
-/// How lines are marked, whose they are, and the lines.
+/// The markers around the lines, the name of the editor, and the lines.
 type Lines<'a> = (&'a Marks, &'a str, &'a str);
 
 fn text_of(file: &File) -> Result<Option<String>, Error> {

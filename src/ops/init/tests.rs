@@ -57,7 +57,7 @@ impl Place {
         init(&Around { disk, workspace: &workspace, root, state_home, now, on_notice: &|_| {} }, request)
     }
 
-    /// Everything in the project but the versions that were displaced: files with their bytes, directories and links.
+    /// Everything in the project except displaced versions: files with their bytes, directories and links.
     fn tree(&self) -> Vec<(PathBuf, Option<Vec<u8>>)> {
         let entries = walkdir::WalkDir::new(self.root()).sort_by_file_name().into_iter();
         let entries = entries.filter_entry(|it| it.file_name() != ".planwatch-init").map(Result::unwrap);
@@ -67,7 +67,8 @@ impl Place {
     }
 }
 
-/// An empty file that was modified just now looks half saved, also one that an `--undo` just emptied.
+/// Gives a file an old modification time. An empty file that was just modified counts as half saved, even if it was `--undo`
+/// that emptied it.
 fn make_older(path: &Path) {
     let long_ago = std::time::UNIX_EPOCH + std::time::Duration::from_secs(1_700_000_000);
     std::fs::File::options().write(true).open(path).unwrap().set_modified(long_ago).unwrap();
@@ -100,7 +101,7 @@ fn each_editor_gets_its_settings_and_loses_them_again() {
     for (editor, own) in EDITORS.into_iter().flat_map(|it| [(it, None), (it, Some(()))]) {
         let place = Place::new();
         if own.is_some() {
-            // Settings of the user's own, in each kind of file.
+            // The user's own settings, in the format of the file.
             let text =
                 if editor.path().ends_with(".json") { "{\r\n  \"a\": 1\r\n}" } else { "# own\r\nx = 1" };
             place.write(editor.path(), text);
@@ -270,12 +271,12 @@ fn a_dry_run_writes_nothing_and_shows_the_same() {
     assert!(dry.diff.contains("+++ b/.mcp.json") && dry.diff.contains(" # Shop\n"), "{}", dry.diff);
 }
 
-/// Files of instructions in any state.
+/// The text of any file of instructions, or `None` for a missing file.
 fn any_text() -> impl Strategy<Value = Option<String>> {
     prop::option::of("\u{feff}?([a-z#<>!` -]{0,6}(\r\n|\n)){0,4}[a-z]{0,3}")
 }
 
-/// Settings files with other servers, in various layouts.
+/// The text of a settings file with other servers, in various layouts, or `None` for a missing file.
 fn any_settings() -> impl Strategy<Value = Option<String>> {
     let server = "[a-o]{1,3}".prop_map(|it| format!("\"{it}\": {{\"command\": \"{it}\"}}"));
     let servers = (prop::collection::vec(server, 0..2), "(\r?\n)? {0,4}", any::<bool>());
@@ -289,7 +290,8 @@ fn any_settings() -> impl Strategy<Value = Option<String>> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(16))]
 
-    /// Whatever files a project has: after `init` and `init --undo` for agents in any order, it is as before.
+    /// `init` and then `init --undo`, for agents in any order, leave a project as it was. This must hold for any files that
+    /// the project has.
     #[test]
     fn init_and_undo_is_nothing(
         texts in [any_text(), any_text(), any_text()],

@@ -1,4 +1,4 @@
-//! `log PLAN --timeline`: for each step when it waited, was worked on, and was closed.
+//! `log PLAN --timeline`: shows for each step when it waited, when it was worked on, and when it was closed.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -20,7 +20,7 @@ use crate::store::{load, resolve};
 
 pub use crate::plan::course::Span;
 
-/// A try at a step.
+/// An attempt at a step, as found in the history.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Try {
     pub at: Time,
@@ -43,10 +43,10 @@ pub struct StepTimeline {
 pub struct TimelineReport {
     pub plan: String,
     pub title: String,
-    /// From the first to the last time that is known of any step.
+    /// The earliest time that is known of any step; `to` is the latest.
     pub from: Option<Time>,
     pub to: Option<Time>,
-    /// By number.
+    /// In the order of their numbers.
     pub steps: Vec<StepTimeline>,
     pub begins_at: Option<String>,
 }
@@ -76,12 +76,12 @@ pub fn timeline(context: &Context, plan: &str) -> Result<TimelineReport, Error> 
     Ok(TimelineReport { plan: id.to_string(), title: plan.title, from, to, steps, begins_at })
 }
 
-/// A change that one commit made to a step, or that is not committed yet.
+/// A change of a step, in a commit or not committed yet.
 struct Done<'a> {
     change: &'a Change,
     /// The time that the file records, else that of the commit or the save.
     at: Time,
-    /// The time of the commit or the save, for a status to which the recorded time does not belong.
+    /// The time of the commit or the save. It is used for a status whose own time the file does not record.
     committed_at: Time,
 }
 
@@ -102,7 +102,7 @@ fn rows(plan: &Plan, groups: &[Group]) -> BTreeMap<StepNumber, StepTimeline> {
     }
     let row = |step: &Step| {
         let mut done = done.remove(&step.id.number).unwrap_or_default();
-        // Until here, the newest come first.
+        // So far, the newest commit is first.
         done.reverse();
         let seen: Vec<Seen> = done.iter().flat_map(|it| seen(it)).collect();
         let tries: Vec<Try> =
@@ -130,7 +130,7 @@ fn tried(it: &Done<'_>) -> Try {
     Try { at: it.at, by: it.change.by.clone(), outcome: it.change.outcome.clone() }
 }
 
-/// The attempts in the file, and earlier ones that are no longer in it.
+/// The attempts in the file, and those that only the history has.
 fn with_former(attempts: &[Attempt], tries: &[Try]) -> Vec<Attempt> {
     let is_same = |it: &Attempt, other: &Try| {
         it.at.is_none_or(|at| at.whole_seconds() == other.at) && it.outcome == other.outcome
@@ -143,12 +143,13 @@ fn with_former(attempts: &[Attempt], tries: &[Try]) -> Vec<Attempt> {
     all
 }
 
-/// The statuses that a commit shows, each with the time that the file records, else with the time of the commit.
+/// The statuses that the step got in a commit, each with the time that the file records, else with the time of the commit.
 fn seen(done: &[Done<'_>]) -> Vec<Seen> {
     let status = |it: &Done<'_>| {
         let status = it.change.to.clone()?;
         match it.change.what {
-            // A new file records when the step was created, but not since when it has had another status.
+            // A new file records when the step was created. If its status is not pending, the file does not record the time
+            // of that status.
             What::Created if status != StepStatus::Pending.word() => {
                 Some(Seen { status, at: it.committed_at, is_recorded: false })
             }
@@ -161,10 +162,10 @@ fn seen(done: &[Done<'_>]) -> Vec<Seen> {
     done.iter().filter_map(status).collect()
 }
 
-/// The ids that the steps of a plan had at some time.
+/// The ids that the steps of a plan had at one point in the history.
 struct Names {
     plan: String,
-    /// The present number of each step, by its full id at that time.
+    /// The present number of each step. The key is the full id that the step had at that point.
     now: HashMap<String, StepNumber>,
 }
 
@@ -174,7 +175,7 @@ impl Names {
         Self { plan: plan.id.to_string(), now }
     }
 
-    /// Goes back to the ids before these changes, which one commit made together.
+    /// Goes back to the ids that the steps had before these changes, which are those of one commit.
     fn before(&mut self, changes: &[Change]) {
         let moved = changes.iter().filter(|it| it.what == What::Moved && it.step.is_some());
         let moved: Vec<_> = moved.filter_map(|it| Some((it.step.clone()?, it.from.clone()?))).collect();

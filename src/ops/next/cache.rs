@@ -1,11 +1,11 @@
 //! The last answer of `next` for all plans, cached in the daemon's memory.
 //!
-//! The answer depends on the files, the claim records, the configuration and the time. The daemon knows which commit of the
-//! index matches the current files; the rest is compared here. An answer that depends on anything else (processes, other
-//! working trees, branches), or on a claim that may lapse soon, is not cached, and nothing is cached without a daemon. So a
-//! cached answer equals a new one; a test compares the two.
+//! The answer depends on the files, the claim records, the configuration and the time. The daemon reports which commit of
+//! the index matches the current files. This module compares the other inputs. An answer is not cached if it depends on
+//! anything else (processes, other working trees, branches) or on a claim that may lapse soon. Without a daemon, nothing is
+//! cached. So a cached answer equals a new one; a test compares the two.
 //!
-//! Only the first candidates are cached. An answer with all of them is computed each time.
+//! Only the first [`FEW`] candidates are cached. An answer with more candidates is computed each time.
 
 use serde::{Deserialize, Serialize};
 
@@ -19,13 +19,13 @@ use crate::plan::rules::State;
 use crate::plan::time::Time;
 use crate::store::leases::Leases;
 
-/// The version of the cached form.
+/// The version of the format of [`Cached`].
 const FORM: u32 = 1;
 
 pub(super) const FEW: usize = 10;
 
-/// The maximum number of seconds for which an answer is cached. If a claim without a record on this machine lapses in that
-/// time (by the time stamp in its file), the answer is not cached at all.
+/// The maximum number of seconds for which an answer is cached. A claim without a record on this machine lapses by the time
+/// stamp in its step's file. If such a claim lapses within this time, the answer is not cached at all.
 const HOLDS: i64 = 600;
 
 /// An answer and its cache key.
@@ -48,8 +48,8 @@ struct Cached {
 /// The cached answer, or what is needed to cache a new one.
 pub(super) enum CacheReply {
     Cached(Box<NextReport>),
-    /// The commit of the index that is known to be current, if any, and the fingerprint of the claim records, taken before
-    /// the plans are read.
+    /// There is no usable cached answer. Contains the commit of the index that is current, if a daemon attests one, and the
+    /// fingerprint that the claim records had before the plans are read.
     Look(Option<Generation>, Records),
 }
 
@@ -66,7 +66,7 @@ pub(super) fn ask(context: &Context, most: Option<usize>) -> CacheReply {
     let cached = cached.and_then(|it| serde_json::from_str::<Cached>(&it).ok());
     let is_right = |it: &Cached| commit.is_some_and(|commit| it.holds(context, &records, commit));
     match cached.filter(is_right) {
-        // A new answer with all candidates is not cached: its first candidates are cached already.
+        // A new answer with more candidates is not cached, because its first candidates are cached already.
         Some(_) if most.is_none_or(|it| it > FEW) => CacheReply::Look(commit, Records(None)),
         cached => match cached.and_then(Cached::report) {
             Some(report) => CacheReply::Cached(Box::new(report)),
@@ -75,7 +75,7 @@ pub(super) fn ask(context: &Context, most: Option<usize>) -> CacheReply {
     }
 }
 
-/// Gives the daemon the answer that was made from this commit, if the answer may be used again.
+/// Sends the daemon the answer that was computed from this commit, if the answer may be cached.
 pub(super) fn keep(
     context: &Context,
     Records(records): Records,
@@ -104,7 +104,8 @@ pub(super) fn keep(
         n_candidates: report.n_candidates,
     };
     let Ok(text) = serde_json::to_string(&cached) else { return };
-    // The user's own keys may have numbers that JSON does not give back as they are: such an answer is not cached.
+    // The user's own keys may have numbers that change when they are written as JSON and read back. An answer with such a
+    // number is not cached.
     let again = serde_json::from_str::<Cached>(&text).and_then(|it| serde_json::to_string(&it));
     if again.is_ok_and(|it| it == text) {
         daemon.cache_next(text);
@@ -112,7 +113,7 @@ pub(super) fn keep(
 }
 
 impl Cached {
-    /// Whether everything that the answer depends on is as it was.
+    /// Whether the answer is still valid: its inputs are unchanged, and its time is not over.
     fn holds(&self, context: &Context, records: &str, commit: Generation) -> bool {
         self.reader == reader_of(context)
             && self.records == records
@@ -134,7 +135,8 @@ impl Cached {
     }
 }
 
-/// Identifies how a process reads and judges plans: two processes with the same value give the same answer.
+/// A hash of what affects the answer besides the files, the claim records and the time: the version of planwatch and its
+/// configuration.
 fn reader_of(context: &Context) -> String {
     let Context { config, .. } = context;
     let how = (FORM, env!("CARGO_PKG_VERSION"), &config.words, config.max_attempts(), context.root_name());

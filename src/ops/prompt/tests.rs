@@ -17,7 +17,7 @@ fn built_in_prompts_are_valid() {
     }
 }
 
-/// The rows of the table below a heading, as the names in their first column.
+/// The names in the first column of the table below a heading.
 fn named_in_table(page: &str, heading: &str) -> BTreeSet<String> {
     let below = page.split(&format!("\n## {heading}\n")).nth(1).unwrap_or_else(|| panic!("no {heading}"));
     let rows = below.split("\n## ").next().unwrap_or_default().lines();

@@ -24,14 +24,14 @@ use crate::text::front_matter;
 use crate::text::header_edit::{Change, NewValue};
 use crate::text::placeholders::one_line;
 
-/// The changes of files, and the plan as it is read after them.
+/// The changes of files, and the plan that would be read after them.
 pub(super) struct Made {
     pub(super) ops: Vec<FileOp>,
     pub(super) hints: Vec<String>,
     pub(super) plan: Plan,
 }
 
-/// Collects the changes of files. The list's changes of status are checked against the plans in `goal`; without it, no
+/// Collects the changes of files. The list's changes of status are checked against the plans in `goal`. Without `goal`, no
 /// existing step gets another status.
 pub(super) fn make(
     wanted: &Wanted<'_>,
@@ -102,7 +102,7 @@ struct Making<'a> {
     ops: Vec<FileOp>,
     is_forced: bool,
     goal: Option<&'a Plans>,
-    /// The files whose dependencies are in the text.
+    /// The files without the key `depends`. The text below their front matter may name dependencies.
     in_text: Vec<(StepId, Vec<u8>)>,
 }
 
@@ -239,8 +239,8 @@ impl Making<'_> {
         new.map(note).collect()
     }
 
-    /// The changes that give a step the status in the list. They are those of the verb for that status, and are refused if
-    /// the verb would be refused.
+    /// The changes that give a step the status in the list, as the verb for that status would make them. Fails if the verb
+    /// would be refused.
     fn moved(&self, item: usize, step: &Step) -> Result<Vec<Change>, Error> {
         let Wanted { context, by, .. } = self.wanted;
         let Some((verb, goal)) = self.wanted.verb(item).zip(self.goal) else { return Ok(Vec::new()) };
@@ -308,7 +308,8 @@ impl Making<'_> {
         self.wanted.items[item].keys.iter().filter(is_new).cloned().collect()
     }
 
-    /// Moves the files of removed steps to the archive, except those that [`Self::add`] has replaced by a new step.
+    /// Moves the files of removed steps to the archive, except files that [`Self::add`] has replaced with that of a new
+    /// step.
     fn take_away(&mut self) -> Result<(), Error> {
         let taken: Vec<String> = (0..self.wanted.items.len()).map(|it| self.wanted.path(it)).collect();
         let wanted = self.wanted;
@@ -324,7 +325,7 @@ impl Making<'_> {
         Ok(())
     }
 
-    /// Records in the removed file that the step was replaced by force while it was in progress.
+    /// If a removed step was replaced with `--force` while it was in progress, records that in its file.
     fn marked(&self, step: &Step, before: &[u8]) -> Result<Vec<u8>, Error> {
         if step.unreadable().is_some() {
             return Ok(before.to_vec());
@@ -346,7 +347,7 @@ impl Making<'_> {
     fn as_read(&mut self, plan: &Plan, item: usize, path: &str, bytes: Vec<u8>) -> Step {
         let context = self.wanted.context;
         let id = self.wanted.id(item);
-        // The text may say "all previous steps", and these are not known yet.
+        // The text may name "all previous steps" as dependencies, and not all of these are known yet.
         if !relink::has_key(&bytes, "depends") {
             self.in_text.push((id.clone(), bytes.clone()));
         }
@@ -354,7 +355,7 @@ impl Making<'_> {
         read::read_step_of(plan, &id, path, content, &context.config.words)
     }
 
-    /// The plan with the dependencies that the steps' texts mean together with the new numbers.
+    /// Parses the files of `in_text` again. Now that all new numbers are known, their texts may mean other dependencies.
     fn read_again(&self, mut plan: Plan) -> Plan {
         let context = self.wanted.context;
         for (id, bytes) in &self.in_text {

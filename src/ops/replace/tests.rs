@@ -3,7 +3,7 @@ use crate::disk::model::Machine;
 use crate::ops::update::{MoveRequest, move_steps};
 use crate::plan::words::Status;
 
-/// The status of `a:2`, and what else its front matter holds.
+/// The status of `a:2`, and further lines of its front matter.
 const STATES: [(&str, &str); 7] = [
     ("pending", ""),
     ("in_progress", ""),

@@ -1,4 +1,4 @@
-//! One attempt at a step, from its claim to the entry in its file.
+//! One attempt at a step, from the step's claim to the entry in the step's file.
 
 use serde_json::Value;
 
@@ -20,7 +20,8 @@ use crate::store::sync::ending::{self, Fenced};
 use crate::store::verify;
 use crate::store::{leases, load};
 
-/// The maximum number of tries to write the result of an attempt. It is decided again if the step's file has changed.
+/// The maximum number of tries to write the result of an attempt. If the step's file changes meanwhile, the next try decides
+/// the result again.
 const TRIES: usize = 5;
 
 pub(super) struct Attempt<'a> {
@@ -28,7 +29,7 @@ pub(super) struct Attempt<'a> {
     pub(super) surface: &'a dyn Surface,
     pub(super) workers: &'a dyn Workers,
     pub(super) begun: &'a Begun,
-    /// The working tree of the step. `None`: the step is worked on in the user's own.
+    /// The working tree of the step. `None`: the step is worked on in the user's own working tree.
     pub(super) place: Option<(&'a Trees, &'a Tree)>,
 }
 
@@ -63,7 +64,7 @@ impl Attempt<'_> {
     /// Runs the process, reads the file, verifies, and writes the result.
     pub(super) fn make(&self) -> Result<Made, Error> {
         let context = self.surface.context()?;
-        // The `verify` commands must be those whose trust was checked before the work.
+        // Trust in the `verify` commands was checked before the work. This hash shows later whether they have changed.
         let trusted = verify::subject(&self.inside()?, &self.begun.step).map(|it| it.hash);
         let log = context.plans.run_log(&self.begun.log)?;
         let ended = match self.begun.task {
@@ -95,7 +96,7 @@ impl Attempt<'_> {
         let plan = load::existing_plan(context, &id.plan)?;
         let mut values = prompt::step_values(context, &plan, &begun.step, Some(&begun.claim));
         if self.place.is_some() {
-            // The file of the same name in the step's tree is only a copy.
+            // In the step's working tree, the file at this path is only a copy, so the prompt gets an absolute path.
             values["path"] = context.plans.root().join(&begun.step.path).to_string_lossy().into();
         }
         let directory = self.place.map_or(&context.here.root, |it| &it.1.path);
@@ -201,7 +202,8 @@ impl Attempt<'_> {
         Err(Error::Conflict { code: "file-changed", message, hint: "run it again".to_owned() })
     }
 
-    /// Ends the claim for other machines. If one of them has taken over the step, returns [`Verdict::Overtaken`].
+    /// Ends the claim's record at the registry. If another machine has taken over the step, returns
+    /// [`Verdict::Overtaken`].
     fn fenced(&self, context: &Context, seen: &Step, verdict: Verdict) -> Result<Verdict, Error> {
         let Some(state) = settle::state_after(context, seen, &verdict) else { return Ok(verdict) };
         match ending::fence(context, &seen.id, Some(&self.begun.claim), state)? {
@@ -222,14 +224,14 @@ impl Attempt<'_> {
             (Err(_), Some(_)) => ending::put_back(context, id),
             (Ok(Some(_)), Some(_)) => ending::written(context, id, None),
             (Ok(Some(_)), None) => ending::released(context, id),
-            // The file has changed, and is read again.
+            // If the file has changed, the caller reads it again.
             _ => {}
         }
         written
     }
 
-    /// Commits what is in the step's tree, so that exactly that is verified and merged. Returns the reason if it cannot
-    /// be committed.
+    /// Commits the content of the step's working tree, so that the content that is verified is also the content that is
+    /// merged. If it cannot be merged as it is, returns the reason.
     fn gather(&self, seen: &Step) -> Result<Option<String>, Error> {
         let Some((trees, tree)) = self.place else { return Ok(None) };
         match trees.gather(tree, seen)? {
@@ -245,7 +247,8 @@ impl Attempt<'_> {
         }
     }
 
-    /// Merges the work of a step that is to be closed.
+    /// Merges the step's work if the verdict is [`Verdict::Close`]. After a conflict, the verdict is
+    /// [`Verdict::NotMerged`].
     fn merged(&self, verdict: Verdict, seen: &Step) -> Result<Verdict, Error> {
         let Some((trees, tree)) = self.place.filter(|_| verdict == Verdict::Close) else {
             return Ok(verdict);
@@ -276,7 +279,7 @@ impl Attempt<'_> {
         verify::check(context, seen, &self.request.trust_hashes)?;
         let step = seen.id.to_string();
         let environment = environment(context, self.request, &step, seen.id.plan.as_str(), &self.begun.claim);
-        // The `verify` commands are not the step's own process, so they do not get its claim.
+        // The `verify` commands are not the step's own process, so these two variables are left out.
         let is_kept = |name: &std::ffi::OsString| name != "PLANWATCH_CLAIM" && name != "PLANWATCH_STEP";
         let environment = environment.into_iter().filter(|(name, _)| is_kept(name));
         let mark = ("PLANWATCH_VERIFY".into(), self.begun.claim.clone().into());

@@ -1,4 +1,4 @@
-//! The loop of a run: which step is next, when to wait for others, and when it is over.
+//! The loop of a run: claims the next step, waits for other workers, and decides when the run is over.
 
 mod ending;
 mod with_trees;
@@ -267,7 +267,8 @@ impl Driver<'_> {
         }
     }
 
-    /// Asks for trust in a step's commands, or in the agent's. The lock of the plans directory is not held meanwhile.
+    /// Asks a person to trust the commands with this name: a step's `verify` commands, or the agent's command. Returns
+    /// whether they are trusted now. The lock of the plans directory is not held meanwhile.
     fn has_trusted(&self, context: &Context, name: &str) -> Result<bool, Error> {
         if name.starts_with(OF_AGENT) {
             return self.check_agent(context).map(|()| true);
@@ -281,13 +282,15 @@ impl Driver<'_> {
         Ok(true)
     }
 
-    /// The lease of the run's claims in seconds. It matters only if other processes cannot see whether this process runs.
+    /// The lease of the run's claims in seconds. It matters only if other processes cannot check whether this process
+    /// runs.
     fn lease(&self) -> i64 {
         let seconds = i64::try_from(self.request.timeout().as_secs()).unwrap_or(i64::from(u32::MAX));
         seconds.saturating_add(30 * 60)
     }
 
-    /// Ends the processes of killed runs, and their claims on completed steps that have nothing to verify.
+    /// Ends the processes that killed runs have left. Also ends the claims of killed runs on completed steps without
+    /// `verify` commands.
     fn end_orphans(&self, context: &Context) {
         let dead = Leases::of(context).runs().into_iter().filter(|(_, is_live)| !is_live);
         for (record, _) in dead {
@@ -435,7 +438,7 @@ impl Driver<'_> {
     }
 }
 
-/// The surface of the run, with the run's `max_attempts` in its context.
+/// Passes everything on to the surface of the run, but puts the run's `max_attempts` into the context.
 impl Surface for Driver<'_> {
     fn context(&self) -> Result<Context, Error> {
         let mut context = self.surface.context()?;
@@ -491,7 +494,7 @@ fn halt(end: End, why: &str) -> Halt {
     Halt { end, why: why.to_owned(), step: None }
 }
 
-/// Whether a plan is the plan `of` a run or, if that is a program, belongs to it.
+/// Whether a run of the plan `of` includes `plan`: it is the same plan, or one of the program's plans if `of` is a program.
 fn is_part(plan: &Plan, of: &PlanId) -> bool {
     plan.id == *of || plan.program.as_ref() == Some(of)
 }

@@ -1,11 +1,11 @@
-//! The result of an attempt: a table over the state of the step's file and the end of the process.
+//! Decides the result of an attempt from the state of the step's file and from how the process ended.
 
 use crate::plan::words::StepStatus;
 
 /// How a process ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ExitKind {
-    /// On its own, or by a signal from outside.
+    /// It ended on its own, or by a signal from outside.
     Exited,
     TimedOut,
     /// It exceeded the limit of time without output.
@@ -15,12 +15,12 @@ pub enum ExitKind {
     NotStarted(String),
 }
 
-/// What the step's file says about the process's claim.
+/// The state of the process's claim, as the step's file shows it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ClaimState {
-    /// Nothing was reported: in progress, or pending again after a save of an older text.
+    /// No outcome was reported. The step is in progress, or pending again because someone saved an older text.
     Open,
-    /// Completed, and the claim is still the run's.
+    /// The step is completed, and the claim still belongs to the run.
     Completed,
     /// The worker ended its claim, or wrote another status.
     Ended(StepStatus),
@@ -34,32 +34,32 @@ pub(crate) enum ClaimState {
 /// The result of the step's `verify` commands.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Verified {
-    /// There are none.
+    /// There are no `verify` commands.
     NotNeeded,
     Ok,
-    /// A command failed: which one, how, and the end of its output.
+    /// A command failed. The text contains the command, how it failed, and the end of its output.
     Failed(String),
-    /// They were changed since the claim.
+    /// The commands were changed after the attempt began.
     Changed,
-    /// The run was stopped before they had ended.
+    /// The run was stopped before the commands had ended.
     Stopped,
 }
 
-/// What is to be written and done.
+/// The result of an attempt: what is written into the step's file, and what the run does next.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Verdict {
     /// The `verify` commands have to run before the result can be decided.
     Verify,
-    /// Completed, and the claim ends.
+    /// The step stays completed, and the claim ends.
     Close,
-    /// Completed; the next run verifies it.
+    /// The step stays completed, and the next run verifies it.
     Leave,
     Attempt(Outcome),
     /// The step is released without an attempt, because it did not cause the error.
     GiveBack(String),
-    /// The `verify` commands were changed during the attempt: a person has to check them.
+    /// The `verify` commands were changed during the attempt, so a person has to check them.
     VerifyChanged,
-    /// Completed in its working tree, but its work cannot be merged. The text says why, and where the work is.
+    /// The step was completed in its working tree, but its work cannot be merged. The text says why, and where the work is.
     NotMerged(String),
     /// The step keeps the status that the worker or another program gave it.
     AsItIs(StepStatus),
@@ -75,7 +75,7 @@ pub enum Outcome {
     TimedOut,
     Interrupted,
     VerifyFailed,
-    /// As the worker reported it.
+    /// The worker reported the failure.
     Failed,
 }
 

@@ -1,4 +1,4 @@
-//! The output of a run's worker, for other processes: it is read from the log of the claim.
+//! Reads the output of a run's worker from the log of its claim, so that other processes can show it.
 
 use crate::api::context::Context;
 use crate::plan::time::Time;

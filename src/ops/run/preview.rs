@@ -1,4 +1,4 @@
-//! `run --dry-run`: the first step of a run, and everything that its process would get.
+//! `run --dry-run`: shows the first step of a run, and everything that the step's process would get.
 
 use std::time::Duration;
 

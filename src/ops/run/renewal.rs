@@ -1,4 +1,4 @@
-//! Renews the records of this clone's claims at the registry while the run lives.
+//! Renews the records of this clone's claims at the registry while the run is active.
 
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::thread::Scope;
@@ -27,7 +27,7 @@ impl Renewal {
     }
 }
 
-/// A renewal that fails is tried again; the record holds for a while.
+/// Renews the records that are due. If that fails, the next call tries again; the records stay valid for a while.
 fn renew(surface: &dyn Surface) {
     let Ok(context) = surface.context() else { return };
     let Ok(Some(sync)) = Sync::of(&context) else { return };

@@ -1,4 +1,4 @@
-//! The end of an attempt in the step's file: reads its state, and writes the result.
+//! Ends an attempt in the step's file: reads the state of the claim, and writes the result.
 
 use std::path::Path;
 
@@ -19,7 +19,7 @@ use crate::store::resolve::NamedStep;
 use crate::store::step_file::{self, Current, StepUpdate};
 use crate::store::transaction::{Mode, Transaction, once_saved};
 
-/// How many characters of a process's output an attempt keeps.
+/// The maximum number of characters of a process's output in the notes of an attempt.
 const NOTES: usize = 4_000;
 
 /// The outcome of an attempt whose work could not be merged.
@@ -62,10 +62,10 @@ fn look_now(context: &Context, begun: &Begun) -> Result<(ClaimState, Option<Step
     Ok((state, step.cloned()))
 }
 
-/// Ends the record of a lost claim. Otherwise it would count as work of this run as long as the run lives, and the run would
-/// wait for it. Returns false if the claim is not lost any more.
+/// Ends the record of a lost claim. Otherwise the record would count as work in progress as long as the run lives, and the
+/// run would wait for that work. Returns false if the claim is no longer lost.
 ///
-/// Under the lock, a step cannot be between its old number and its new one.
+/// The claim's state is read again under the lock. Without the lock, a step may be missing while it gets another number.
 pub(crate) fn end_lost(context: &Context, begun: &Begun) -> Result<bool, Error> {
     once_saved(context, || {
         let _writing = Transaction::begin(context, "run", Mode::Write)?;
@@ -77,7 +77,7 @@ pub(crate) fn end_lost(context: &Context, begun: &Begun) -> Result<bool, Error> 
     })
 }
 
-/// Whether the claim is still recorded as the run's.
+/// Whether there is still a record of the run's claim.
 pub(crate) fn is_ours(context: &Context, begun: &Begun) -> bool {
     Leases::of(context).find(&begun.claim).is_some()
 }
@@ -89,7 +89,7 @@ fn found(context: &Context, step: &Step, claim: &str) -> ClaimState {
     let Some(status) = step.status.known() else { return ClaimState::Unclear };
     match &step.claim {
         Some(other) if other.id != claim => ClaimState::Lost,
-        // An editor that saves a text without the claim removes the claim from the file, but its record stays.
+        // Without a record, the claim has ended. If only an editor saved a text without the claim, the record still exists.
         None if Leases::of(context).find(claim).is_none() => match status {
             StepStatus::InProgress => ClaimState::Lost,
             status => ClaimState::Ended(status),
@@ -102,7 +102,7 @@ fn found(context: &Context, step: &Step, claim: &str) -> ClaimState {
     }
 }
 
-/// Writes what the verdict says. Returns `None` if the file has changed and has to be read again.
+/// Writes the verdict into the step's file. Returns `None` if the file has changed and has to be read again.
 ///
 /// A verdict that changes nothing only reads the file. Waits for a save in progress.
 pub(crate) fn write(
@@ -146,8 +146,8 @@ pub(super) fn give_back(context: &Context, begun: &Begun, by: &str, why: &str) -
     write(context, begun, &seen, &Verdict::GiveBack(why.to_owned()), &facts).map(drop)
 }
 
-/// Removes the claim of a killed run from a step that its worker completed and that has no `verify` commands. The run would
-/// have removed it. Only steps in plans for which `is_own` holds are changed.
+/// Removes the claim of a killed run from a step that its worker completed and that has no `verify` commands. If the run had
+/// not been killed, it would have removed the claim. Only steps in plans for which `is_own` returns true are changed.
 pub(super) fn end_void(
     context: &Context,
     record: &Record,
@@ -264,7 +264,7 @@ fn new_attempt(
     NewAttempt { notes, claim: Some(claim), ..NewAttempt::new(context.now, &facts.by, outcome) }
 }
 
-/// The end of the process's output, cut at the end of a line if possible.
+/// The notes of an attempt: the last [`NOTES`] characters of `said`, from the start of a line if possible.
 fn notes(begun: &Begun, facts: &Facts) -> Option<String> {
     let said = facts.said.trim();
     if said.is_empty() {

@@ -1,14 +1,16 @@
 //! A separate working tree for each step of a run (`run --worktrees`).
 //!
-//! Each step gets a branch `planwatch-run/<run>/<plan>/<step>` and a working tree in `.planwatch/trees`. When the step
-//! is verified there, its commits are merged into `planwatch-run/<run>/main`, which is never checked out. At the end of
-//! the run, the user's branch is moved forward to that branch. Only this changes the user's own working tree. It is done
-//! by `git merge --ff-only`, which overwrites nothing that is not committed.
+//! Each step gets a branch `planwatch-run/<run>/<plan>/<step>` and a working tree in `.planwatch/trees`. After the step
+//! has been verified in its working tree, its commits are merged into `planwatch-run/<run>/main`. This branch is never
+//! checked out. At the end of the run, `git merge --ff-only` moves the user's branch forward to it, and overwrites no
+//! uncommitted changes. Nothing else here changes the user's own working tree.
 //!
-//! The progress of a run is stored in git: the branches and working trees of a run that was killed show how far it came,
-//! and the next run continues with them. Besides, `begin` stores a record with the run's id and the commit where the run
-//! began. Each function here can be repeated after it was interrupted at any point. Only the plan files in the user's
-//! working tree count: changes of plan files on a step's branch are left out of the merge.
+//! The progress of a run is stored in git. If a run was killed, the next run continues with its branches and working
+//! trees. In addition, `begin` stores a record with the run's id and the commit at which the run began. A function that
+//! was interrupted at any point can be called again.
+//!
+//! The plan files in the user's working tree are the valid ones, so changes of plan files on a step's branch are left out
+//! of the merge.
 
 mod begin;
 mod names;
@@ -26,7 +28,7 @@ use crate::plan::model::Step;
 
 pub(super) use begin::{begin, check};
 
-/// The maximum number of tries of a merge. It is tried again if the branch with the merged work has moved meanwhile.
+/// The maximum number of tries of a merge. The merge is tried again if the branch with the merged work has moved meanwhile.
 const TRIES: usize = 20;
 
 #[derive(Debug)]
@@ -35,12 +37,12 @@ pub(super) struct Trees {
     git: Git,
     /// The plans directory, relative to the repository's root. `None`: it is outside the repository.
     plans: Option<PathBuf>,
-    /// Where the working trees are.
+    /// The directory of the run's working trees.
     home: PathBuf,
     run: String,
     /// The user's branch, `refs/heads/…`.
     branch: String,
-    /// Where the user's branch was when the run began.
+    /// The commit of the user's branch when the run began.
     base: Oid,
     keeps: bool,
     /// The `PATH` for merge drivers.
@@ -79,16 +81,16 @@ pub(super) enum Merged {
     Conflict(Vec<String>),
 }
 
-/// What became of the merged work at the end of a run.
+/// The result of [`Trees::end`].
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Ended {
     /// There was no merged work, or the user's branch has it now.
     Merged,
-    /// Why the user's branch does not have it; a sentence without a full stop.
+    /// The user's branch does not have the merged work, for this reason: a sentence without a full stop.
     Kept(String),
 }
 
-/// A branch of a step that stays, and its working tree, if that stays, too.
+/// A step branch that still exists, and its working tree, if that still exists.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct KeptTree {
     pub(super) branch: String,
@@ -110,8 +112,8 @@ impl Trees {
         names::short(&self.branch)
     }
 
-    /// The plans directory in a working tree. If it is outside the repository, this is `.git`, in which git reports no
-    /// files.
+    /// The plans directory in a working tree. If the plans directory is outside the repository, returns `.git`, because
+    /// git reports no files in it.
     pub(super) fn plans_in(&self, tree: &Tree) -> PathBuf {
         self.plans.as_ref().map_or_else(|| tree.path.join(".git"), |it| tree.path.join(it))
     }
@@ -122,11 +124,11 @@ impl Trees {
         found.ok_or_else(|| GitError::NoRevision { revision: names::short(&name).to_owned() }.into())
     }
 
-    /// The tree that a step has, or would have.
+    /// The path and the branch of a step's working tree, which need not exist.
     fn named(&self, step: &StepId, all: &[LinkedTree]) -> Tree {
         let branch = names::branch_of(&self.run, step);
         let full = format!("refs/heads/{branch}");
-        // The user may have moved it: `git worktree move`.
+        // The user may have moved the tree with `git worktree move`.
         let moved = all.iter().find(|it| it.branch.as_ref() == Some(&full)).map(|it| it.path.clone());
         let path = || names::parts(step).iter().fold(self.home.clone(), |path, it| path.join(it));
         Tree { path: moved.unwrap_or_else(path), branch }
@@ -138,8 +140,9 @@ impl Trees {
         Ok(self.git.find_ref(&name)?.is_some())
     }
 
-    /// The working tree of a step: the one of an earlier attempt, brought up to date if that causes no conflict, or a
-    /// new one from the work that is merged so far. No process may run in it.
+    /// Returns the working tree of a step. If an earlier attempt left a tree, that tree is brought up to date, unless this
+    /// causes a conflict. Otherwise a new tree is made: from the step's branch if it exists, else from the work that has
+    /// been merged so far. No process may run in the tree.
     pub(super) fn provide(&self, step: &StepId) -> Result<Tree, Error> {
         let _alone = self.alone();
         let all = self.git.linked_trees()?;
@@ -153,7 +156,7 @@ impl Trees {
                 self.bring_up_to_date(&inside)?;
                 return Ok(tree);
             } else {
-                // Only git's record of it is left.
+                // The directory is gone. Only git's record of the tree is left.
                 self.git.remove_unfinished_tree(&tree.path)?;
             }
         }
@@ -164,8 +167,8 @@ impl Trees {
         Ok(tree)
     }
 
-    /// Merges the work of other steps into a tree in which everything is committed. If there is a conflict, the tree stays as
-    /// it is, and the later merge of the step reports the conflict.
+    /// Merges the work of other steps into a tree in which everything is committed. If there is a conflict, the tree stays
+    /// as it is, and the later merge of the step reports the conflict.
     fn bring_up_to_date(&self, inside: &Git) -> Result<(), Error> {
         let (Some(head), main) = (inside.head_commit()?, self.tip()?) else { return Ok(()) };
         if inside.operation()?.is_some() || !inside.is_clean()? || self.git.is_ancestor(&main, &head)? {
@@ -184,8 +187,8 @@ impl Trees {
         Ok(())
     }
 
-    /// Commits what a worker left uncommitted, and reverts its changes to plan files. The branch of the step then holds
-    /// all that is to be verified and merged.
+    /// Commits what a worker left uncommitted, and reverts the worker's changes of plan files. The branch of the step then
+    /// contains exactly the work to verify and merge.
     pub(super) fn gather(&self, tree: &Tree, step: &Step) -> Result<Gathered, Error> {
         let inside = Git::at(&tree.path)?;
         match inside.commit_everything(&subject(step)) {
@@ -217,7 +220,7 @@ impl Trees {
         self.follow(tree, &inside, &head).map(|stuck| stuck.unwrap_or(Gathered::Ready { left_out }))
     }
 
-    /// Moves the branch of a step to what is checked out in its tree, if the worker has changed branches.
+    /// If the worker has switched to another branch, moves the step's branch to the commit that is checked out in its tree.
     fn follow(&self, tree: &Tree, inside: &Git, head: &Oid) -> Result<Option<Gathered>, Error> {
         let name = tree.full_branch();
         if inside.head_branch()?.as_ref() == Some(&name) {
@@ -269,8 +272,8 @@ impl Trees {
         Err(last.map_or_else(|| GitError::NoRevision { revision: name }.into(), Into::into))
     }
 
-    /// Removes the tree and the branch of a step whose work is merged. Returns false if the tree stays because it has
-    /// files that are not committed.
+    /// Removes the tree and the branch of a step, if its work is merged and the run does not keep trees. Returns false if
+    /// the tree stays because it has uncommitted files.
     pub(super) fn remove(&self, tree: &Tree) -> Result<bool, Error> {
         if self.keeps {
             return Ok(true);
@@ -293,7 +296,7 @@ impl Trees {
         Ok(true)
     }
 
-    /// Those of the steps' branches that still exist, without `refs/heads/`.
+    /// The step branches that still exist, without `refs/heads/`.
     pub(super) fn left(&self) -> Result<BTreeSet<String>, Error> {
         let main = names::main_of(&self.run);
         let all = self.git.refs_below(&names::refs_of(&self.run))?;
@@ -304,7 +307,7 @@ impl Trees {
         names::branch_of(&self.run, step)
     }
 
-    /// The branches that stay after the end, with their working trees.
+    /// The step branches that still exist, with their working trees.
     pub(super) fn kept(&self) -> Result<Vec<KeptTree>, Error> {
         let left = self.left()?;
         if left.is_empty() {
@@ -356,7 +359,7 @@ impl Trees {
         format!("{why}; its branch is `{branch}`, its worktree {path}")
     }
 
-    /// A path for messages: relative to the repository's root, if it is below it.
+    /// Formats a path for messages: relative to the repository's root, if the path is below the root.
     pub(super) fn shown(&self, path: &Path) -> String {
         path.strip_prefix(&self.git.root).unwrap_or(path).display().to_string()
     }

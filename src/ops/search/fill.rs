@@ -1,6 +1,6 @@
-//! Fills the full-text index. For plans that are in the index of plans, only the texts below the front matters are read
-//! again, in several threads, while another thread splits them into words. If the index of plans is empty, both are
-//! filled in one reading of the files.
+//! Fills the full-text index. For plans that are in the index of plans, only the texts below the front matter are needed
+//! from the files. Several threads read these texts, while another thread splits them into words. If the index of plans is
+//! empty, the files are read once to fill both indexes.
 
 use std::cell::Cell;
 use std::path::Path;
@@ -18,11 +18,11 @@ use crate::store::load::refresh::is_commit;
 use crate::store::load::scan::{ReadContext, read_whole, reader};
 use crate::store::load::{Fresh, IndexCheck, Refresh, Wanted};
 
-/// How many plans may wait to be read, and how many to be written. This limits the use of memory.
+/// The capacity of the queue of plans to read, and of the queue of plans to write. This limits the use of memory.
 const WAITING: usize = 16;
 
-/// How many plans' texts may wait while the files are read once for both indexes. This limits the use of memory. The index of
-/// plans is locked for writing until the texts are taken.
+/// The capacity of the queue of texts in [`fill_while_read`], in plans. This limits the use of memory. While the queue is
+/// full, the reading of the files waits, and the index of plans stays locked for writing.
 const AHEAD: usize = 64;
 
 /// A plan whose texts are to be read: its position among these plans, its row in the index, and the data of the row.
@@ -33,9 +33,9 @@ type Jobs<'a> = Mutex<Receiver<Job<'a>>>;
 /// The position of a plan, its row, and its texts. `None`: the plan no longer exists.
 type Read<'a> = (usize, (&'a Head, Result<Option<Texts>, IndexError>));
 
-/// Adds the missing texts to the full-text index, and removes those that are gone. If every plan was still as its row says,
-/// the full-text index then counts as filled from `origin`. Returns [`Trouble::Unknown`] if another process wrote into the
-/// full-text index meanwhile.
+/// Adds missing texts to the full-text index, and removes the texts of plans and records that no longer exist. If the files
+/// of every added plan still matched its row, the full-text index then counts as filled from `origin`. Returns
+/// [`Trouble::Unknown`] if another process wrote into the full-text index meanwhile.
 pub(crate) fn fill(
     context: &Context,
     snapshot: &Snapshot<'_>,
@@ -46,7 +46,7 @@ pub(crate) fn fill(
 ) -> Result<(), Trouble> {
     let (jobs, taken) = sync_channel(WAITING);
     let (done, read) = sync_channel(WAITING);
-    // The receiver is dropped with the last receiving thread, so that the sender does not wait forever.
+    // When the last receiving thread has ended, the receiver is dropped, so the sender does not wait forever.
     let taken = Arc::new(Mutex::new(taken));
     let n_threads =
         thread::available_parallelism().map_or(2, |it| it.get().clamp(1, 8)).min(state.missing.len());
@@ -65,9 +65,9 @@ pub(crate) fn fill(
     })
 }
 
-/// Updates an index that may be out of date. Fills the full-text index, too, if nothing was ever put into the index and
-/// nothing is in the full-text index. If this call makes the first commit of the index, the full-text index counts as
-/// filled from it.
+/// Updates an index that may be out of date. If the index has no commit yet and the full-text index is empty, fills the
+/// full-text index, too. If this call makes the first commit of the index, the full-text index then counts as filled from
+/// that commit.
 ///
 /// An error in the full-text index is ignored here; the next search finds it again.
 pub(crate) fn fill_while_read(
@@ -84,7 +84,7 @@ pub(crate) fn fill_while_read(
     // The closure owns the senders, so that a panic drops them and the writer ends.
     thread::scope(move |scope| {
         let writer = scope.spawn(move || {
-            // The full-text index must be locked after the index, which is locked before the first text is sent.
+            // The full-text index must be locked after the index. When the first text arrives, the index is locked.
             let Ok(first) = read.recv() else { return };
             let mut all = std::iter::once(first).chain(read).chain(records.iter().cloned());
             let mut origin = || told.recv().ok().flatten();
@@ -93,7 +93,7 @@ pub(crate) fn fill_while_read(
         let n_sent = Cell::new(0);
         let send_text = |it| {
             n_sent.set(n_sent.get() + 1);
-            // The receiver ends early only after an error of its own.
+            // Sending fails only if the receiver has ended after an error.
             send.send(it).ok();
         };
         let mut found = Refresh::with_texts(&send_text).run_in(context, Some(index));
@@ -108,16 +108,16 @@ pub(crate) fn scanned(context: &Context, index: Option<Index>) -> Fresh {
     Refresh::new(Wanted::Nothing, IndexCheck::Scan).run_in(context, index)
 }
 
-/// The state of the full-text index. `None`: it is not empty.
+/// The state of the full-text index if it is empty. `None`: it is not empty.
 fn seen_empty(texts: &mut FullText) -> Result<Option<Seen>, IndexError> {
     let look = texts.look()?;
     let is_empty = look.unsearched(Some(&[]), &[])?.is_nothing();
     Ok(is_empty.then_some(look.seen()?))
 }
 
-/// The commit from which a full-text index was filled. `None`: the commit is not the first of its index, is no longer
-/// current, or the number of texts that were sent is not that of its plans. A reading that began again sends some texts
-/// twice.
+/// The commit from which a full-text index was filled. `None`: the commit is not the first of its index, or it is no longer
+/// current, or the number of sent texts is not the number of plans. If the reading of the files began again, some texts were
+/// sent twice.
 fn first_commit(context: &Context, found: &mut Fresh, n_sent: usize) -> Option<Origin> {
     let snapshot = found.index.as_mut()?.snapshot().ok()?;
     let is_first = found.before.is_none() && is_commit(&snapshot, found.commit);
@@ -125,7 +125,7 @@ fn first_commit(context: &Context, found: &mut Fresh, n_sent: usize) -> Option<O
     origin.filter(|_| is_first && [n_sent, found.n_texts] == [found.n_plans; 2])
 }
 
-/// Sends the plans; a receiver ends early only after an error of its own.
+/// Sends the plans to the threads that read the texts. Sending fails only if these have ended after an error of the writer.
 fn feed<'a>(
     snapshot: &Snapshot<'_>,
     missing: &[&'a Head],
@@ -156,7 +156,7 @@ fn write(
     origin: Option<&Origin>,
 ) -> Result<(), Trouble> {
     let (n_exact, mut damage) = (Cell::new(0), None);
-    // A full-text index that is filled in the order of the plans finds the first of many matches faster.
+    // If the full-text index is filled in the order of the plans, a search finds the first of many matches faster.
     let read = in_order(read).filter_map(|(head, read)| {
         let texts = read.unwrap_or_else(|error| {
             damage = Some(error);
@@ -174,8 +174,8 @@ fn write(
     if is_as_seen { Ok(()) } else { Err(Trouble::Unknown) }
 }
 
-/// Adds the bodies to what the index has of a plan. If a file has changed, the whole plan is read again. `None`: the plan no
-/// longer exists.
+/// The texts of a plan: the data in the index, and the bodies in the files. If a file has changed, the whole plan is read
+/// again. `None`: the plan no longer exists.
 fn texts_of(how: ReadContext<'_>, head: &Head, data: &[u8]) -> Result<Option<Texts>, IndexError> {
     let mut plan = head.plan(data)?;
     if add_bodies(how.context, &mut plan).is_some() {
@@ -192,7 +192,8 @@ fn add_bodies(context: &Context, plan: &mut Plan) -> Option<()> {
     Some(())
 }
 
-/// The text below the front matter. `None`: the file has changed. A step or plan without a file has an empty text.
+/// The text below the front matter. `None`: the file has changed. A step or plan without a file has no `hash`, and its text
+/// is empty.
 pub(crate) fn body_of(context: &Context, path: &str, hash: Option<&str>) -> Option<String> {
     let Some(hash) = hash else { return Some(String::new()) };
     let bytes = context.plans.read(Path::new(path)).ok()?.bytes;

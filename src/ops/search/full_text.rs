@@ -1,4 +1,4 @@
-//! Updates the full-text index when it is queried: the texts of changed plans are read again only then.
+//! Queries the full-text index. Only a query updates it: before the search, the texts of changed plans are read again.
 
 use super::fill::{body_of, fill, fill_while_read, scanned};
 
@@ -15,10 +15,10 @@ use crate::store::load::refresh::{after, attested_commit, is_commit, open_index,
 use crate::store::load::scan::reader;
 use crate::store::load::{IndexCheck, Refresh, Wanted};
 
-/// The maximum number of queries of the stored indexes. Other processes may write into them meanwhile.
+/// The maximum number of tries of a search in the stored indexes. A try fails if another process writes into them meanwhile.
 const MOST_ASKED: usize = 8;
 
-/// Returns the best hits among the files as they are now, best first; only those that are not older than `since`.
+/// Searches the files as they are now. Returns the best hits that are not older than `since`, best first.
 pub(crate) fn search(context: &Context, query: &Query, since: Option<Time>) -> Result<Vec<Hit>, Error> {
     let asked = FullTextSearch { context, query, since, records: records::records(context) };
     let mut index = open_index(context);
@@ -54,7 +54,7 @@ pub(crate) fn search(context: &Context, query: &Query, since: Option<Time>) -> R
     in_memory(&asked)
 }
 
-/// Answers without the stored full-text index.
+/// Searches without the stored indexes: fills new ones in memory.
 fn in_memory(asked: &FullTextSearch<'_>) -> Result<Vec<Hit>, Error> {
     let (memory, _) = Index::open(Place::Memory)?;
     let (mut texts, _) = FullText::open(Place::Memory)?;
@@ -82,7 +82,7 @@ struct FullTextSearch<'a> {
     context: &'a Context,
     query: &'a Query,
     since: Option<Time>,
-    /// Decisions and insights, which no plan holds.
+    /// Decisions and insights. They are not part of a plan, so the index does not contain them.
     records: Vec<Record>,
 }
 
@@ -90,14 +90,14 @@ struct FullTextSearch<'a> {
 pub(crate) enum Trouble {
     Index(IndexError),
     Texts(IndexError),
-    /// Another process wrote into one of the two indexes meanwhile, perhaps from older files.
+    /// Another process wrote into one of the two indexes meanwhile, perhaps from older versions of files.
     Unknown,
 }
 
 /// Searches after updating the full-text index from the index. If the full-text index was filled from the same commit, the
 /// plans are not compared.
 ///
-/// The index must show the commit that matches the current files.
+/// `commit` is the commit of the index that matches the current files. The search fails if the index has another one.
 fn ask(
     asked: &FullTextSearch<'_>,
     (index, commit): (&mut Index, Option<Generation>),
@@ -130,13 +130,13 @@ fn ask(
     found(asked, &snapshot, &look)
 }
 
-/// Searches, and returns the best matches as they are shown.
+/// Searches, and returns the best matches as hits with snippets.
 fn found(
     asked: &FullTextSearch<'_>,
     snapshot: &Snapshot<'_>,
     look: &TextsSnapshot<'_>,
 ) -> Result<Vec<Hit>, Trouble> {
-    // Some of the best matches may be too old, so matches are read until there are enough.
+    // With `since`, some of the best matches may be too old. So matches are read until there are enough hits.
     let limit = if asked.since.is_some() { usize::MAX } else { asked.query.limit };
     let query = Query { limit, ..asked.query.clone() };
     let matches = look.search(&query).map_err(Trouble::Texts)?;
@@ -174,7 +174,7 @@ pub(crate) struct Record {
 struct Shown {
     hit: Hit,
     document: Document,
-    /// Whether the document contains the text that was searched: the file has not changed since.
+    /// Whether the document contains the text that was searched, because the file has not changed since.
     is_whole: bool,
 }
 

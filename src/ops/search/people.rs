@@ -1,4 +1,4 @@
-//! Who is named in steps: workers, assignees, and authors of attempts, notes and confirmations.
+//! Finds the people who are named in steps: workers, assignees, and authors of attempts, notes and confirmations.
 
 use std::collections::BTreeSet;
 
@@ -11,10 +11,11 @@ use crate::plan::plans::Plans;
 use crate::plan::time::Time;
 use crate::store::load::LoadQuery;
 
-/// The maximum number of names that a query finds.
+/// The maximum number of names that a query matches.
 const MOST_NAMES: usize = 5;
 
-/// The steps that name one person, those in progress first, then the latest.
+/// The steps that name one person: first those that the person has claimed, then the others. Both groups begin with the
+/// latest.
 #[derive(Debug, Clone)]
 pub struct Person {
     pub name: String,
@@ -26,13 +27,13 @@ pub struct Person {
 #[derive(Debug, Clone)]
 pub struct NamedIn {
     pub step: StepShape,
-    /// What the step says of the person: `has claimed it`.
+    /// The roles of the person in the step, for example `has claimed it`.
     pub roles: Vec<&'static str>,
-    /// The latest record with the name.
+    /// The latest time of an entry with the name.
     pub at: Option<Time>,
 }
 
-/// All names that the steps of live plans hold.
+/// All names in the steps of live plans.
 pub fn names(context: &Context) -> Result<BTreeSet<String>, Error> {
     let plans = LoadQuery::all().load(context)?.plans;
     let mut names = BTreeSet::new();
@@ -46,7 +47,7 @@ pub fn names(context: &Context) -> Result<BTreeSet<String>, Error> {
     Ok(names)
 }
 
-/// The names that a query means: each word of the query is the beginning of a word of the name.
+/// The names that match a query. In such a name, each word of the query is the beginning of a word.
 pub fn meant<'a>(query: &str, names: impl IntoIterator<Item = &'a String>) -> Vec<String> {
     let wanted = words(query);
     if wanted.is_empty() || query.trim().chars().count() < 2 {
@@ -57,7 +58,7 @@ pub fn meant<'a>(query: &str, names: impl IntoIterator<Item = &'a String>) -> Ve
         wanted.iter().all(|it| name.iter().any(|word| word.starts_with(it.as_str())))
     };
     let mut found: Vec<_> = names.into_iter().filter(is_meant).cloned().collect();
-    // The name itself comes before longer ones.
+    // A name with exactly the words of the query comes first. Otherwise, shorter names come first.
     found.sort_by_key(|it| (words(it) != wanted, it.len()));
     found.truncate(MOST_NAMES);
     found

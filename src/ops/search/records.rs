@@ -1,4 +1,4 @@
-//! Decisions and insights as the full-text index holds them.
+//! Decisions and insights in the form in which the full-text index stores them.
 
 use std::collections::BTreeSet;
 
@@ -12,8 +12,8 @@ use crate::store::knowledge;
 
 /// The records that `search` covers in addition to the plans.
 ///
-/// The topic of a decision that is not superseded is also the `name` of its document, so that a match in the topic ranks
-/// higher than in that of a superseded one.
+/// If a decision is not superseded, its topic is also the `name` of its document. So a match in that topic ranks higher than
+/// a match in the topic of a superseded decision.
 pub(super) fn records(context: &Context) -> Vec<Record> {
     let decisions = knowledge::decisions(context);
     let superseded: BTreeSet<_> = decisions.iter().filter_map(|it| it.supersedes.clone()).collect();

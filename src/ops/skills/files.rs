@@ -1,4 +1,4 @@
-//! Skills as files: in the form of each agent, for a user's project or for the plugin.
+//! The files that contain the skills, in the format of each agent, for a user's project or for the plugin.
 
 use std::fmt::Write;
 
@@ -9,10 +9,10 @@ use crate::text::seal;
 /// Verbs that only read.
 const READING: [&str; 8] = ["status", "list", "show", "next", "search", "check", "template", "instructions"];
 
-/// For whom a file is written.
+/// Where a file is used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum For {
-    /// A user's project: the file holds a seal, so that a later edit is detected.
+    /// A user's project. The file contains a seal, so that a later edit is detected.
     Project,
     Plugin,
 }
@@ -53,8 +53,8 @@ impl Skill {
 
 /// The planner as an agent of the plugin, for Claude Code and Gemini CLI.
 ///
-/// It names no tools: the two agents use different names for them, and one accepts only a list, the other only a
-/// string.
+/// The file names no tools, because the two agents use different names for tools. Also, one of the agents accepts only a
+/// list of tools, the other only a string.
 pub fn planner_file() -> Result<String, Error> {
     let description = planner_description();
     Ok(format!("---\nname: planner\ndescription: \"{description}\"\nmodel: inherit\n---\n\n{}", planner()?))

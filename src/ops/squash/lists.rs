@@ -1,4 +1,4 @@
-//! The lists of the squashed steps, joined as they are written.
+//! Joins the lists in the front matter of the squashed steps. Where possible, items are copied as they are written.
 
 use super::Merged;
 use crate::api::error::Error;
@@ -11,8 +11,8 @@ use crate::text::header_edit::{self, Change, NewValue};
 use crate::text::yaml::{Kind, Tree};
 
 impl Merged<'_> {
-    /// Adds the items of the other steps' lists to the first step's file. Notes and attempts are all added; of the other
-    /// lists, the items that it lacks.
+    /// Adds items of the other steps' lists to the first step's file: all notes and attempts, and those items of the other
+    /// lists that the file lacks.
     pub(super) fn with_lists(&self, file: Vec<u8>) -> Result<Vec<u8>, Error> {
         let texts = |it: &[String]| it.iter().cloned().map(NewValue::Text).collect::<Vec<_>>();
         let file = self.with_missing(file, "tags", |it| texts(&it.tags))?;
@@ -24,7 +24,7 @@ impl Merged<'_> {
         for (step, text) in self.others() {
             file = match item_count(text, "notes") {
                 Some(count) => (0..count).try_fold(file, |file, nth| self.copied(&file, "notes", text, nth)),
-                // A single text, which has no time of its own.
+                // `notes` is missing or a single text, which has no time.
                 None => self.edited(
                     &file,
                     step.notes.iter().map(|it| {

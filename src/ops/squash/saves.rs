@@ -1,11 +1,13 @@
-//! Editors that save into a step while `squash` moves its file away: no save is lost without a report.
+//! Tests in which an editor saves a step while `squash` moves the step's file away. Each save must be in a file or be
+//! reported.
 
 use super::*;
 use crate::disk::model::{Machine, sample};
 
 const PLAN: &str = "# P\n\n## Steps\n";
 
-/// The editor saves step 1. Depending on `other`, step 1 is the last of three steps or the second one, never the first.
+/// A plan with the steps 0, 1 and `other`. The editor saves step 1. Depending on `other`, step 1 is the second or the third
+/// step.
 fn machine(other: &str) -> Machine {
     let step = |number: &str| format!("---\nstatus: pending\n---\n# Step {number}\n\nText of {number}.\n");
     let other_path = format!("/plans/p/step-{other}.md");
@@ -15,7 +17,7 @@ fn machine(other: &str) -> Machine {
         (other_path.as_str(), &step(other)),
         ("/plans/p/step-1.md", "# Step 1\n"),
     ]);
-    // The undo log now records how long the file was, so a truncated file is not taken for a short one.
+    // This change makes the undo log record the file's length, so that a truncated file does not count as a short one.
     let plans = machine.plans();
     let mut locked = plans.lock(&mut || {}).unwrap();
     locked.change::<()>(Path::new("p/step-1.md"), &mut |_, _| Ok(step("1").into_bytes())).unwrap();
@@ -23,8 +25,8 @@ fn machine(other: &str) -> Machine {
     machine
 }
 
-/// Squashes, lets the editor finish, and returns whether the steps became one, whether a save is in the new step, and
-/// whether one is reported.
+/// Squashes the steps and lets the editor finish. Returns whether the squash succeeded, whether the new step contains a
+/// save, and whether a save is reported.
 #[track_caller]
 fn check(other: &str, saving: &Machine, how: &str) -> (bool, bool, bool) {
     let context = Context::on_model(saving);
@@ -78,7 +80,7 @@ fn a_save_into_a_step_that_is_moved_is_taken_over_left_or_reported() {
     }
 }
 
-/// Squashes while another program renames the plan's directory before each call in turn.
+/// For each call to the disk, squashes the steps while another program renames the plan's directory before that call.
 #[test]
 fn a_plan_that_is_renamed_meanwhile_does_not_come_back_under_its_old_name() {
     for other in ["0.5", "2"] {
@@ -92,7 +94,7 @@ fn a_plan_that_is_renamed_meanwhile_does_not_come_back_under_its_old_name() {
             let steps = ["0", other, "1"].map(str::to_owned).to_vec();
             let (plan, title) = ("p".to_owned(), "All".to_owned());
             let answer = squash(&context, &SquashRequest { plan, steps, title, ..SquashRequest::default() });
-            // If a command could not undo all of its changes, the next command does.
+            // If a command could not undo all of its changes, the next command undoes the rest.
             let next = renamed.after_kill();
             drop(next.plans().lock(&mut || {}).unwrap());
             let tree = next.tree();

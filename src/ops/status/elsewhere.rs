@@ -17,11 +17,12 @@ pub struct OnBranch {
     pub here: String,
     /// The status on the branch.
     pub there: String,
-    /// The newest local branch with this version of the file, else the newest branch of a remote.
+    /// The newest local branch with this version of the file, or else the newest remote branch with it.
     pub branch: String,
     /// The number of other branches with the same file.
     pub more: usize,
-    /// When the last attempt there was made, if the files here lack it; else when the branch's last commit was made.
+    /// The time of the last attempt on the branch, if the files here lack that attempt. Otherwise, the time of the branch's
+    /// last commit.
     pub at: Option<Time>,
     pub by: String,
 }
@@ -41,7 +42,7 @@ fn on_branch(here: &Step, there: &Elsewhere) -> Option<OnBranch> {
     }
     let is_local = |it: &&crate::git::Branch| it.name.starts_with("refs/heads/");
     let branch = there.branches.iter().find(is_local).or_else(|| there.branches.first())?;
-    // An attempt that this tree has, too, does not explain the different status.
+    // An attempt that the files here contain, too, does not explain the different status.
     let attempt = step.attempts.last().filter(|it| !here.attempts.contains(it));
     let tip = Time::from_nanoseconds(i128::from(branch.at) * 1_000_000_000);
     Some(OnBranch {

@@ -1,4 +1,4 @@
-//! `sync init`: finds out where a remote allows claims, and writes that into `planwatch.toml`.
+//! `sync init`: finds out where a remote allows claims to be stored, and writes this place into `planwatch.toml`.
 
 use std::path::{Path, PathBuf};
 
@@ -38,7 +38,7 @@ pub struct SyncInitReport {
     pub remote: String,
     pub claims_at: String,
     pub branch: Option<String>,
-    /// The preferred places that the remote does not allow, with its reasons.
+    /// The places that the remote does not allow, with the reasons. They were tried before `claims_at`.
     pub refused: Vec<RefusedPlace>,
     pub path: String,
     pub diff: String,
@@ -179,7 +179,7 @@ fn default_branch(git: &Git, remote: &str) -> Result<Option<String>, Error> {
     Ok(git.head_branch()?.and_then(|it| it.strip_prefix("refs/heads/").map(str::to_owned)))
 }
 
-/// The configuration of a registry that the remote has already.
+/// The configuration of the registry that the remote has already. `None`: the remote has no registry.
 fn joined(git: &Git, remote: &str, url: &str) -> Result<Option<SyncConfig>, Error> {
     for namespace in Namespace::ALL {
         let registry = GitRefs::new(git.clone(), url.to_owned(), namespace, None);
@@ -202,7 +202,7 @@ fn joined(git: &Git, remote: &str, url: &str) -> Result<Option<SyncConfig>, Erro
     Ok(None)
 }
 
-/// Creates and deletes a ref in one place after the other, until the remote allows both.
+/// Tries one place after another, until the remote allows a ref to be created and deleted there.
 fn probe(
     context: &Context,
     git: &Git,
@@ -257,7 +257,7 @@ fn fresh_id(context: &Context) -> Result<String, Error> {
     Ok(format!("{:032x}", u128::from_le_bytes(bytes)))
 }
 
-/// Appends the lines to the configuration; returns its path and the diff.
+/// Appends the section `[sync]` to the configuration file. Returns the file's path and the diff.
 fn write(context: &Context, git: &Git, config: &SyncConfig, mode: Mode) -> Result<(String, String), Error> {
     let file = context.here.config_file.as_ref().and_then(|it| git.relative(it));
     let path = file.unwrap_or_else(|| PathBuf::from(CONFIG_FILE));

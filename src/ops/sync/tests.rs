@@ -1,4 +1,4 @@
-//! What a watching process reports, with a registry in memory that two clones share.
+//! Tests what a watching process reports, with a registry in memory that two clones share.
 
 use super::*;
 use crate::disk::model::Machine;
@@ -36,11 +36,11 @@ fn changes_that_a_command_of_this_clone_listed_are_reported_too() {
     assert_eq!(reports(&b, &mut reported), []);
     give_back(&a);
     b.look().unwrap();
-    // The change is reported later, although the remote does not answer in between.
+    // If the remote does not answer, the next successful call reports the change.
     registry.fail(&[Fault::Unreachable]);
     assert!(watch_at(&b, &mut reported).is_err());
     assert_eq!(reports(&b, &mut reported), [DidElsewhere::Released]);
-    // What this clone does is not reported.
+    // Changes by this clone are not reported.
     announce(&b, "g0000002");
     assert_eq!(reports(&b, &mut reported), []);
     give_back(&b);

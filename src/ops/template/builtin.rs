@@ -8,7 +8,7 @@ macro_rules! templates {
 
 type Files = &'static [(&'static str, &'static str)];
 
-/// Name and files of each; `plan.md` is the first file.
+/// The name and the files of each template; `plan.md` is the first file.
 pub(super) const ALL: &[(&str, Files)] = templates! {
     "feature": "plan.md" "step-1.md" "step-2.md" "step-3.md" "step-4.md" "step-5.md" "step-6.md" "step-7.md";
     "bugfix": "plan.md" "step-1.md" "step-2.md" "step-3.md" "step-4.md" "step-5.md";

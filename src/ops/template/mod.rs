@@ -1,4 +1,4 @@
-//! `template`: the templates that `new --template` fills in. The project's own take precedence over the built-in ones.
+//! `template`: the templates that `new --template` fills in. The project's own templates take precedence over built-in ones.
 
 mod builtin;
 
@@ -24,13 +24,13 @@ use crate::text::header_edit::Change;
 use crate::text::placeholders;
 use crate::text::{front_matter, markdown};
 
-/// Where the project's own templates are, in the plans directory.
+/// The directory of the project's own templates, below the plans directory.
 const OWN: &str = "_templates";
 
 #[derive(Debug, Clone, Serialize)]
 pub struct Template {
     pub name: String,
-    /// What its author says about it, in one line.
+    /// The first comment of `plan.md`, in one line.
     pub description: Option<String>,
     pub source: Origin,
     pub files: Vec<TemplateFile>,
@@ -39,8 +39,8 @@ pub struct Template {
 #[derive(Debug, Clone, Serialize)]
 pub struct TemplateFile {
     pub name: String,
-    /// Its path; for a built-in template, the path in planwatch's own source; after [`render`], the path at which `new` would
-    /// create it.
+    /// For one of the project's own templates, the file's path; for a built-in one, its path in planwatch's source. After
+    /// [`render`], the path at which `new` would create the file.
     pub path: String,
     pub text: String,
 }
@@ -78,7 +78,7 @@ pub enum Named {
     Prompt(Prompt),
 }
 
-/// Finds what a name means; a template takes precedence over a prompt.
+/// Finds the template or the prompt with this name. A template takes precedence over a prompt.
 pub fn named(context: &Context, name: &str) -> Result<Named, Error> {
     match show(context, name) {
         Ok(it) => Ok(Named::Template(it)),
@@ -156,7 +156,7 @@ pub(crate) fn fill(
     Ok(files)
 }
 
-/// The highest number of a template's steps, to number further ones.
+/// The highest step number among a template's files. Further steps are numbered after it.
 pub(crate) fn last_number(files: &[(String, Vec<u8>)]) -> Option<StepNumber> {
     let numbers = files.iter().filter_map(|(name, _)| match classify(name) {
         FileName::Step(number) => Some(number),
@@ -188,8 +188,8 @@ fn values(context: &Context, request: &NewRequest, id: &PlanId, file: &str) -> V
     })
 }
 
-/// The values of the request replace those of the template, but a status in the template stays unless a draft is
-/// requested.
+/// The values of the request replace those of the template. Exception: if the template has a status, the status stays; only
+/// a request for a draft replaces it.
 fn plan_changes(context: &Context, text: &str, plan: &NewPlan) -> Vec<Change> {
     let keeps_status = has_key(text, "status") && !plan.is_draft;
     let mut changes = plan.changes(context.now);
@@ -204,7 +204,7 @@ fn step_changes(context: &Context, request: &NewRequest, text: &str, id: &StepId
     let new = NewStep { created_by: maker, ..NewStep::default() };
     let mut changes = new.changes(id, true, context.now);
     changes.retain(|it| it.key() != "status" || !has_key(text, "status"));
-    // `id` goes directly above `status`, which has to be there first.
+    // The edit of `id` comes last: it inserts the key directly above `status`, which must exist by then.
     changes.sort_by_key(|it| it.key() == "id");
     if !has_key(text, "title") && !has_heading(text) {
         changes.push(set_word("title", &id.number.to_string()));

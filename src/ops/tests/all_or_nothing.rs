@@ -1,5 +1,5 @@
-//! Verbs that write several files, on a disk on which one call fails: all their changes are made, or none.
-//! A plain `cargo test` tries every seventh fault, `PLANWATCH_R3=full` each.
+//! Tests of verbs that write several files while one call to the disk fails: either all changes of the verb are made, or
+//! none. A plain `cargo test` tries every seventh fault; with `PLANWATCH_R3=full`, all faults are tried.
 
 use crate::api::context::Context;
 use crate::api::error::Error;
@@ -136,7 +136,7 @@ fn a_verb_writes_all_of_its_files_or_none_whatever_call_fails() {
 /// Texts by path. `None`: a directory.
 type Tree = std::collections::BTreeMap<String, Option<String>>;
 
-/// A tree without directories: the removal of an empty directory may fail, and no answer depends on it.
+/// A tree without directories: a verb succeeds even if it cannot remove an empty directory.
 fn without_empty(tree: &Tree) -> Vec<(&String, &Option<String>)> {
     tree.iter().filter(|(_, text)| text.is_some()).collect()
 }

@@ -1,5 +1,5 @@
-//! Which files a change of one step opens: its own, its plan's, the steps of the plan that it depends on, and other plans
-//! that it depends on. Also tests which records of claims a list opens.
+//! Tests which files a change of one step opens: the files of the step and of its plan, the steps of its plan that it
+//! depends on, and all files of other plans that it depends on. Also tests when `list` searches for records of claims.
 
 use crate::api::context::Context;
 use crate::api::requests::{ListRequest, MoveRequest};
@@ -11,7 +11,7 @@ use crate::ops::update;
 use crate::plan::transitions::Verb;
 use crate::store::transaction::Mode;
 
-/// Forty plans of twenty steps. Step 3 of the first one depends on its step 1 and on a step of another plan.
+/// Forty plans of twenty steps. Step 3 of the first plan depends on step 1 of the same plan and on a step of another plan.
 fn machine() -> Machine {
     let mut files = Vec::new();
     for plan in 0..40 {

@@ -1,4 +1,4 @@
-//! A `status` report with only the first steps of each part begins like the whole report.
+//! Tests `status` reports with a limit: the steps of each part are the first ones of the report without a limit.
 
 use crate::api::context::Context;
 use crate::disk::model::Machine;
@@ -28,7 +28,7 @@ fn only_the_first_steps_are_described_and_all_are_counted() {
     let now = "2026-11-21T12:00:00Z".parse().unwrap();
     let context = Context { now, ..Context::on_model(&machine) };
     let whole = status::status(&context, &StatusRequest::default()).unwrap();
-    // The files are from 1970, so what is in progress is stale, too.
+    // The files are from 1970, so the steps in progress are stale and need attention, too.
     let totals = Totals { attention: 6, in_progress: 3, ready: 3, finished: 3 };
     for most in 0..=4 {
         let part = status::with_most(&context, &StatusRequest::default(), most).unwrap();
@@ -41,7 +41,8 @@ fn only_the_first_steps_are_described_and_all_are_counted() {
             all.map(|it| it.id.clone()).collect::<Vec<_>>()
         };
         assert_eq!(ids(&part, usize::MAX), ids(&whole, most));
-        // All steps in progress are described, because the hint of `status` names one that no other working tree has claimed.
+        // The limit does not apply to steps in progress: the hint of `status` names one of them that no other working tree
+        // has claimed, and the first ones may all be claimed elsewhere.
         assert_eq!(part.in_progress.len(), 3);
     }
 }

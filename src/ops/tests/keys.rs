@@ -1,5 +1,5 @@
-//! A request with a key that is killed at a call to the disk and sent again is carried out once. For most requests, a plain
-//! `cargo test` tries every seventh call, `PLANWATCH_R3=full` each.
+//! Tests that a request with a key is carried out once, if it is killed before a call to the disk and sent again. For most
+//! requests, a plain `cargo test` tries every seventh call; with `PLANWATCH_R3=full`, all calls are tried.
 
 use crate::api::context::Context;
 use crate::api::error::Error;
@@ -35,7 +35,7 @@ fn machine() -> Machine {
     machine
 }
 
-/// Does what a surface does with a request that has a key.
+/// Handles a request with a key in the same way as a surface.
 fn ask(machine: &Machine, key: &str, act: Act) -> Result<Value, Error> {
     let (context, name) = (Context::on_model(machine), name_of(key));
     let earlier = find(&context, &name)?;
@@ -122,7 +122,8 @@ fn claim_step(context: &Context) -> Result<Value, Error> {
     Ok(claim::claim(context, &request)?.to_json())
 }
 
-/// Stops the request before a call, and sends it again after a kill and after every power cut.
+/// For each tried call to the disk, kills the request before the call. Then sends the request again, both with the files as
+/// they are after the kill and with each state of the files that a power cut may leave.
 fn check(act: Act) {
     let whole = machine();
     let expected = ask(&whole, "k", act).unwrap();
@@ -145,7 +146,7 @@ fn check(act: Act) {
             let again = ask(&after, "k", act).unwrap();
             assert_eq!(after.tree(), whole.tree(), "call {call}");
             assert_eq!(again["verb"], expected["verb"], "call {call}");
-            // An undo reports files, but its record is written before they are restored and does not have them.
+            // The report of an undo names files. Its record does not, because it is written before the files are restored.
             if !is_undo {
                 assert_eq!(again["changes"][0]["id"], expected["changes"][0]["id"], "call {call}");
                 assert_eq!(again["diff"], expected["diff"], "call {call}");
@@ -194,7 +195,7 @@ fn one_change_is_undone() {
     check(undo_change);
 }
 
-/// The claims that the files have.
+/// The ids of the claims in the steps' files.
 fn claims(machine: &Machine) -> Vec<String> {
     let texts = ["/plans/p/step-1.md", "/plans/p/step-2.md"].map(|it| machine.text(it).unwrap());
     let id = |it: &String| Some(it.split_once("claim: {id: \"")?.1[..8].to_owned());
@@ -225,8 +226,8 @@ fn one_step_is_claimed() {
     assert!(n_again > 5, "{n_again}");
 }
 
-/// Between the kill and the repetition, another worker claims a step. It does not get a step that the first request has
-/// claimed.
+/// Between the kill and the repetition, another worker claims a step. The other worker must not get a step that the first
+/// request has claimed.
 #[test]
 fn a_claim_waits_for_its_repetition() {
     for call in 1.. {
@@ -244,7 +245,7 @@ fn a_claim_waits_for_its_repetition() {
     }
 }
 
-/// An editor saves twice while the request runs; its second text may contain the change.
+/// An editor saves twice while the request runs. The text of its second save may contain the change that the request made.
 #[test]
 fn a_change_that_an_editor_saved_again_is_repeated_from_its_record() {
     let cases: [(Act, &str); 4] =

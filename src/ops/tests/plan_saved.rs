@@ -1,4 +1,4 @@
-//! A `plan.md` that is saved while a command runs: the answer agrees with the files afterwards.
+//! Tests of commands while `plan.md` is saved: the command reports success exactly if its change is in the files afterwards.
 
 use crate::api::context::Context;
 use crate::api::error::Error;
@@ -11,7 +11,7 @@ use crate::store::transaction::Mode;
 const PLAN: &str = "/plans/p/plan.md";
 const STEP: &str = "/plans/p/step-2.md";
 
-/// The undo log of the returned machine records how long the plan's file was.
+/// The undo log of the returned machine records the length of the plan's file.
 fn machine() -> Machine {
     let plan = "# P\n\nA text of some length, which says nothing to planwatch, and some more of it.\n\n## Steps\n\n- step-1: One\n- step-2: Two\n";
     let machine = Machine::with(&[
@@ -29,7 +29,7 @@ fn set(context: &Context, id: &str, key: &str, op: SetOp) -> Result<(), Error> {
     set::set(context, &request).map(drop)
 }
 
-/// Runs a command during slow saves of the plan's file; `is_done` says whether its change is in the files.
+/// Runs a command during slow saves of the plan's file. `is_done` returns whether the command's change is in the files.
 fn check(run: &dyn Fn(&Context) -> Result<(), Error>, is_done: &dyn Fn(&Machine) -> bool) {
     let machine = machine();
     let quiet = machine.after_kill();
@@ -73,7 +73,8 @@ fn a_new_step_gets_its_line_or_is_refused() {
     });
 }
 
-/// An editor saves the new step before plan.md has its line, and plan.md is saved, too.
+/// While `add` runs, an editor saves the new step, and another save replaces `plan.md`. If `add` is refused, the step's file
+/// must not remain.
 #[test]
 fn a_new_step_that_an_editor_has_saved_is_not_left_by_a_refused_command() {
     const THREE: &str = "/plans/p/step-3.md";
@@ -105,7 +106,7 @@ fn a_new_step_that_an_editor_has_saved_is_not_left_by_a_refused_command() {
     assert!(n_saved > 10, "{n_saved}");
 }
 
-/// The directory was modified a moment ago, so a missing file would count as being saved.
+/// The directory was modified a moment ago. In this case, a missing file would count as a file that is being saved.
 #[test]
 fn a_file_that_cannot_be_read_is_not_reported_as_missing() {
     let change = |it: &Machine| {

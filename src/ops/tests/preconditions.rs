@@ -1,4 +1,4 @@
-//! Changes on the condition that a file has the expected etag.
+//! Tests of changes that are made only if a file has the expected etag.
 
 use crate::api::context::Context;
 use crate::api::precondition::*;
@@ -13,7 +13,7 @@ fn context(machine: &Machine, expected: Option<Expected>) -> Context {
     Context { expected, ..Context::on_model(machine) }
 }
 
-/// An editor saves at any moment of a conditional change: only the expected text is changed.
+/// An editor saves at each moment of a conditional change. The command may change only the expected text.
 #[test]
 fn nothing_is_written_over_a_save_that_was_not_expected() {
     let machine = Machine::with(&[("/plans/p/plan.md", "# P\n"), (STEP, OLD)]);

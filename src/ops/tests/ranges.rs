@@ -1,4 +1,4 @@
-//! A long range of dependencies from which a step is removed.
+//! Tests the removal of a step from a long range of dependencies.
 
 use crate::api::context::Context;
 use crate::disk::model::Machine;
@@ -6,8 +6,8 @@ use crate::ops::remove::{self, RemoveRequest};
 use crate::plan::id::PlanId;
 use crate::store::load;
 
-/// Removes a step from a plan of 120 steps; the last one has the text `section` below "Dependencies". Returns what the last
-/// step depends on if its file then has the key `depends`.
+/// Removes a step from a plan of 120 steps. The last step has the text `section` below "Dependencies". Returns the steps
+/// that the last step depends on; `None` if its file has no key `depends` after the removal.
 fn depends_after(section: &str, removed: &str) -> Option<Vec<String>> {
     let step = |n: u32| {
         let text = if n == 120 {

@@ -1,5 +1,4 @@
-//! Which reports are repetitions. Each row sends a report, changes something or waits, and sends the same or another
-//! report.
+//! Tests which reports count as repetitions. Most tests send a report, and later the same or another report.
 
 use crate::api::context::Context;
 use crate::api::error::Error;
@@ -19,7 +18,7 @@ fn context(machine: &Machine, by: &str, seconds: i64) -> Context {
     Context { now, by: by.to_owned(), ..Context::on_model(machine) }
 }
 
-/// A report, with the name of its verb. `update` stands for a `patch`, which scripts send.
+/// A report. The verb `update` stands for a `patch`, which scripts send.
 #[derive(Debug, Clone, Copy)]
 struct Report {
     verb: &'static str,
@@ -73,8 +72,8 @@ impl Report {
     }
 }
 
-/// Sends one report of ann's claim, and another after so many seconds. Returns what the second one did, or the code of
-/// its refusal. A repetition leaves the file as it was.
+/// Sends one report of ann's claim, and `seconds` later the other. Returns what the second report did, or the code of its
+/// refusal. Checks that the file stays the same exactly if the second report is a repetition.
 fn second((first, second): (Report, Report), seconds: i64) -> String {
     let machine =
         Machine::with(&[("/plans/p/plan.md", "# P\n"), (FILE, "---\nstatus: pending\n---\n# One\n")]);
@@ -132,7 +131,7 @@ fn an_attempt_is_the_same_for_a_minute() {
     assert_eq!(second((ended, ended), 60), "completed");
 }
 
-/// A step that another claim has taken over: the first claim's report is late, however often it is sent.
+/// If another claim has taken the step over, each report of the first claim is late.
 #[test]
 fn a_claim_that_was_taken_over_has_not_reported() {
     let machine =
@@ -157,7 +156,7 @@ fn without_a_claim_each_attempt_counts() {
     }
 }
 
-/// An attempt under the claim, and its repetition after the end of the claim.
+/// An attempt is recorded under a claim. Its report is repeated after the end of the claim.
 #[test]
 fn an_attempt_is_repeated_after_the_end_of_its_claim() {
     let machine =

@@ -1,4 +1,5 @@
-//! Files that a decision reads and does not write: while one of them is being saved, nothing is decided.
+//! Tests of files that a command reads for its decision, but does not write. While such a file is being saved, the command
+//! must be refused.
 
 use crate::api::context::Context;
 use crate::api::error::Error;
@@ -37,7 +38,7 @@ fn note(machine: &Machine, id: &str) {
     note::note(&Context::on_model(machine), &NoteRequest { id, text, ..NoteRequest::default() }).unwrap();
 }
 
-/// The undo log of the returned machine records how long the plan's file was.
+/// The undo log of the returned machine records the length of the plan's file.
 fn machine(case: &Case) -> Machine {
     let plan = format!("{}{WORDS}", case.plan);
     let machine = Machine::with(&[
@@ -82,7 +83,7 @@ fn a_plan_that_is_being_saved_lets_no_step_be_claimed() {
     }
 }
 
-/// A step that is closed looks open while its file is cut short.
+/// While the file of a closed step is truncated, the step would be read as an open one.
 #[test]
 fn a_step_that_others_wait_for_is_not_taken_for_an_open_one_while_it_is_being_saved() {
     const BEFORE: &str = "/plans/q/step-1.md";
@@ -207,7 +208,8 @@ fn adopt(machine: &Machine) -> Result<(), Error> {
     create::new(&Context::on_model(machine), &request).map(drop)
 }
 
-/// Each of these changes depends on a file of another plan, which prevents it or is changed by it.
+/// Each of these changes depends on a file of another plan: either the file prevents the change, or the command must also
+/// change this file.
 #[test]
 fn a_plan_or_step_of_another_plan_is_not_ignored_while_it_is_being_saved() {
     type Act = fn(&Machine) -> Result<(), Error>;
@@ -222,7 +224,7 @@ fn a_plan_or_step_of_another_plan_is_not_ignored_while_it_is_being_saved() {
         assert_eq!(quiet.err().map_or("", |it| it.code()), expected, "{path}");
         for saving in [machine.saved_slowly_at(path, 1, 100_000), machine.renamed_away_at(path, 1, 100_000)] {
             let refused = act(&saving).expect_err(path);
-            // A step that is named, but whose file is missing at that moment, is not found.
+            // The code is `not-found` if the request names a step and its file is missing at that moment.
             assert!(["file-changed", "not-found"].contains(&refused.code()), "{path}: {refused:?}");
             saving.finish_saves();
             assert_eq!(act(&saving).err().map_or("", |it| it.code()), expected, "{path}");

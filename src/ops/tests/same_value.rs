@@ -1,4 +1,5 @@
-//! Programs that save the same value just before planwatch writes it: the change counts as theirs.
+//! Tests in which another program saves the same value just before planwatch writes it. The change must count as a change by
+//! that program.
 
 use std::sync::Arc;
 
@@ -59,7 +60,8 @@ fn run(
     act(&Context { key, ..context })
 }
 
-/// Saves `theirs` before each call until the change is in the file.
+/// For each call to the disk before the change is in the file: runs the verb, and saves `theirs` before that call. The verb
+/// must be refused with `code`.
 fn check(act: fn(&Context) -> Result<(), Error>, has_etag: bool, theirs: &'static str, code: &str) {
     let start = machine();
     let etag = upsert::step(&Context::on_model(&start), "p:1").unwrap().0.etag.filter(|_| has_etag);
@@ -91,7 +93,7 @@ fn a_step_that_another_worker_claims_meanwhile_is_not_started() {
     check(start, false, CLAIMED, "claimed");
 }
 
-/// Without a condition the command succeeds, because the value is there, and there is nothing to undo.
+/// Without a condition, the command succeeds, because the file already has the value. There is nothing to undo.
 #[test]
 fn a_value_that_a_program_saved_before_is_not_a_change_of_planwatch() {
     let start = machine();

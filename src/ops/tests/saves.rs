@@ -1,5 +1,6 @@
-//! Editors that save while a change is made: each acknowledged change is in the file once, each refused one is not.
-//! A plain `cargo test` tries some pairs of saves, `PLANWATCH_R3=full` all.
+//! Tests in which an editor saves while a command makes a change. If the command succeeds, the file must contain the change
+//! once; if it is refused, not at all. A plain `cargo test` tries some pairs of saves; with `PLANWATCH_R3=full`, all pairs
+//! are tried.
 
 use crate::api::context::Context;
 use crate::api::error::Error;
@@ -18,7 +19,7 @@ const STEP: &str = "/plans/p/step-1.md";
 const PENDING: &str = "---\nstatus: pending\ntags: [b, x, b]\n---\n# One\n\n## Dependencies\n\nstep-0\n";
 const CLAIMED: &str = "---\nstatus: in_progress\nclaim: {id: \"g0000001\", by: \"ann\", at: 2026-11-21T11:59:00Z}\n---\n# One\n";
 
-/// A command, and how often a text contains its change.
+/// A command. `count` returns how often a text contains the command's change.
 struct Case {
     name: &'static str,
     before: &'static str,
@@ -126,8 +127,8 @@ fn machine(step: &str) -> Machine {
     ])
 }
 
-/// While each command runs, an editor saves before the call `first`, reads the file before the call `again`, and saves
-/// this text with an addition before the call `second`.
+/// While each command runs, an editor saves before the call `first` and reads the file before the call `again`. Before the
+/// call `second`, it saves the text that it read, with an addition.
 #[test]
 fn answers_match_the_file_however_often_an_editor_saves() {
     let (mut seen_twice, mut saves) = (0, sample(13));
@@ -158,12 +159,13 @@ fn answers_match_the_file_however_often_an_editor_saves() {
     assert!(seen_twice > 200, "the editor hardly came to save twice: {seen_twice}");
 }
 
-/// A file that is truncated and written later keeps all that its editor wrote, and is not written to meanwhile.
+/// An editor truncates a file and writes it later. All that the editor wrote must be preserved, and planwatch must not write
+/// to the file meanwhile.
 #[test]
 fn a_slow_save_is_not_taken_for_a_short_text() {
     let (mut n_refused, mut n_done, mut saves) = (0, 0, sample(5));
     for case in &CASES {
-        // After this change, the undo log records how long the file was.
+        // After this change, the undo log records the length of the file.
         let machine = machine(case.before);
         (CASES[3].run)(&Context::on_model(&machine)).ok();
         let quiet = machine.after_kill();
@@ -199,8 +201,7 @@ fn a_slow_save_is_not_taken_for_a_short_text() {
     assert!(n_refused > 50 && n_done > 50, "{n_refused} {n_done}");
 }
 
-/// A text that replaces a body was written for the body that the command read. What an editor saves after that is not
-/// replaced.
+/// `patch` replaces the body that it has read. If an editor saves another body afterwards, that body must not be replaced.
 #[test]
 fn a_new_text_does_not_replace_what_an_editor_saves_meanwhile() {
     let machine = machine(PENDING);

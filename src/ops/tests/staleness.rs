@@ -1,10 +1,11 @@
-//! Which steps need attention because nothing was recorded for them for a while.
+//! Tests which steps need attention because they are overdue, or because nothing has been recorded for them for a while.
 
 use crate::api::context::Context;
 use crate::disk::model::Machine;
 use crate::ops::status::{self, StatusRequest};
 
-/// Checks which reasons for attention `status` reports for a plan with this first step, at the time `now` of November 2026.
+/// Checks which reasons for attention `status` reports for a plan with this first step. `now` is a day and time in November
+/// 2026.
 #[track_caller]
 fn check(plan: &str, step: &str, now: &str, expected: &[&str]) {
     let plan = format!("status: {plan}");
@@ -81,7 +82,7 @@ fn pending_counts_from_the_last_dependency_and_the_last_reopening() {
     check("active", &reopened, "12T12:00:01Z", &["stale since 2026-11-05T12:00:00Z"]);
 }
 
-/// Stale since the time at which the model writes its files.
+/// The reason for a step that is stale since the modification time of the model's files.
 const WRITTEN: &str = "stale since 1970-01-01T00:16:40Z";
 
 #[test]

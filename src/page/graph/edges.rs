@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 
 use super::Graph;
 
-/// Removes each edge for which another path leads from its start to its end. A graph with a cycle stays as it is.
+/// Removes each edge for which another path leads from its start to its end, and each edge from a node to itself. If the
+/// graph has a longer cycle, only the latter edges are removed.
 pub(super) fn reduce(graph: &mut Graph) {
     graph.edges.retain(|(from, to)| from != to);
     if let Some(edges) = reduced(graph.nodes.len(), &graph.edges) {
@@ -30,7 +31,7 @@ fn reduced(len: usize, edges: &BTreeSet<(usize, usize)>) -> Option<BTreeSet<(usi
     let mut kept = BTreeSet::new();
     for node in order {
         let mut candidates = before[node].clone();
-        // The last ones first: a path from an earlier candidate may lead through them.
+        // Later candidates are handled first, because a path from an earlier candidate may lead through them.
         candidates.sort_by_key(|it| std::cmp::Reverse(rank[*it]));
         for from in candidates {
             if reached[node][from / 64] >> (from % 64) & 1 == 1 {
@@ -47,7 +48,7 @@ fn reduced(len: usize, edges: &BTreeSet<(usize, usize)>) -> Option<BTreeSet<(usi
     Some(kept)
 }
 
-/// The nodes in an order in which each comes after those that it waits for; `None` if there is a cycle.
+/// The nodes in topological order: each node comes after those that it waits for. `None`: there is a cycle.
 fn in_order(before: &[Vec<usize>], after: &[Vec<usize>]) -> Option<Vec<usize>> {
     let mut open: Vec<usize> = before.iter().map(Vec::len).collect();
     let mut order: Vec<usize> = (0..before.len()).filter(|it| open[*it] == 0).collect();

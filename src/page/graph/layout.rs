@@ -9,7 +9,7 @@ use dagre::{EdgeLabel, LayoutOptions, NodeLabel, Point, RankDir, layout};
 
 const NODE_HEIGHT: f64 = 32.0;
 const MARGIN: f64 = 4.0;
-/// How far before a bend its rounding begins.
+/// The distance from a bend at which its rounding begins, in pixels.
 const ROUNDING: f64 = 7.0;
 
 /// The upper left corner of a node.
@@ -62,8 +62,8 @@ pub(super) fn of(
     catch_unwind(AssertUnwindSafe(|| laid_out(nodes, edges, width, direction))).ok().flatten()
 }
 
-/// The library lays out to the right. For [`Direction::Down`], width and height are swapped before that, and x and y
-/// after it.
+/// The layout is always computed from left to right. For [`Direction::Down`], width and height are swapped before the
+/// layout, and x and y after it.
 fn laid_out(
     nodes: usize,
     edges: &BTreeSet<(usize, usize)>,
@@ -176,7 +176,7 @@ fn line(points: &[Point]) -> String {
     path
 }
 
-/// The point between two points that is [`ROUNDING`] away from the first, or halfway if that is nearer.
+/// The point on the way from `from` to `to` that is [`ROUNDING`] away from `from`, but not beyond the middle.
 fn towards(from: &Point, to: &Point) -> Point {
     let length = (to.x - from.x).hypot(to.y - from.y);
     if length == 0.0 {

@@ -1,4 +1,4 @@
-//! Which part of a plan is drawn: all of it, its phases, one phase, or what is around a step.
+//! Which part of a plan is drawn: all of it, its phases, one phase, or the neighbourhood of a step.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::ops::RangeInclusive;
@@ -9,11 +9,11 @@ use crate::page::look::Look;
 use crate::plan::id::StepId;
 use crate::plan::model::Order;
 
-/// [`View::readable`] draws a plan with more steps than this by phase, or around one step. It is also the limit of the
-/// steps that are drawn around one step.
+/// [`View::readable`] draws a plan with more steps than this by phase, or around one step. This is also the maximum number
+/// of steps that are drawn around one step.
 pub const MOST_READABLE: usize = 60;
-/// The most steps or phases of a plan in one drawing. Steps of other plans are added while there are fewer than
-/// `MOST_WHOLE + MOST_READABLE` nodes.
+/// The maximum number of steps or phases of a plan in one drawing. Steps of other plans are added while there are fewer
+/// than `MOST_WHOLE + MOST_READABLE` nodes.
 pub const MOST_WHOLE: usize = 200;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,9 +29,9 @@ pub enum View<'a> {
 }
 
 impl<'a> View<'a> {
-    /// Like [`View::fitting`], but a plan of more than [`MOST_READABLE`] steps that is not drawn by phase is drawn
-    /// around one step: the first one in progress, else the first that is ready, failed, blocked or waiting (in this
-    /// order), else the first of all.
+    /// Like [`View::fitting`], except for a plan that has more than [`MOST_READABLE`] steps and is not drawn by phase.
+    /// Such a plan is drawn around one step: the first step that is in progress, or else ready, failed, blocked or waiting,
+    /// in this order. If there is none, it is drawn around the first step of all.
     pub fn readable(steps: &'a [StepShape]) -> Option<Self> {
         let whole = View::fitting(steps);
         if steps.len() <= MOST_READABLE || whole == Some(View::Phases) {
@@ -44,7 +44,7 @@ impl<'a> View<'a> {
 }
 
 impl View<'_> {
-    /// Returns the view that shows a plan best; `None` if it has no steps, or no view shows all of them.
+    /// Returns the view that shows a plan best. `None`: the plan has no steps, or no view shows all of them.
     pub fn fitting(steps: &[StepShape]) -> Option<Self> {
         let phases: BTreeSet<_> = steps.iter().map(|it| it.phase.as_deref()).collect();
         let n = steps.len();
@@ -83,7 +83,7 @@ pub(super) fn select(plan: &PlanShape, steps: &[StepShape], view: View<'_>) -> O
 /// Which steps of other plans are shown.
 enum Foreign {
     Shown,
-    /// Those that one step waits for.
+    /// Only those that the step with this index waits for.
     Of(usize),
 }
 
@@ -132,13 +132,13 @@ impl<'a> Dependencies<'a> {
         self.before[step].contains(&before) || self.ranges[step].iter().any(|it| it.contains(&before))
     }
 
-    /// The steps that a step waits for: first the single ones, in reverse order, then each range from its end.
+    /// The steps that a step waits for: first the single steps in reverse order, then those of each range in reverse order.
     fn before(&self, step: usize) -> impl Iterator<Item = usize> {
         let ranges = self.ranges[step].iter().flat_map(|it| it.clone().rev());
         self.before[step].iter().rev().copied().chain(ranges).filter(move |it| *it != step)
     }
 
-    /// Draws these steps, the dependencies between them, and the steps of other plans that `foreign` selects.
+    /// The graph of these steps, the dependencies between them, and the steps of other plans that `foreign` selects.
     fn drawn(&self, shown: &BTreeSet<usize>, foreign: &Foreign) -> Graph {
         let mut graph = Graph::default();
         let places: HashMap<usize, usize> = shown.iter().enumerate().map(|(nth, it)| (*it, nth)).collect();
@@ -182,9 +182,9 @@ impl<'a> Dependencies<'a> {
         near
     }
 
-    /// The steps up to `far` dependencies before and after `start`, and how many more were found that did not fit.
+    /// Returns the steps up to `far` dependencies before and after `start`, and the number of steps that did not fit.
     ///
-    /// At most `most` steps are taken, nearer ones first; the steps before `start` get at most two thirds.
+    /// At most `most` steps are returned, nearer ones first. At most two thirds of `most` are `start` or steps before it.
     fn around(&self, start: usize, far: usize, most: usize) -> (BTreeSet<usize>, usize) {
         let mut seen = BTreeSet::from([start]);
         let mut left_out = BTreeSet::new();
@@ -214,7 +214,8 @@ impl<'a> Dependencies<'a> {
         (seen, left_out)
     }
 
-    /// A node for each phase in the order of the steps; an edge where a step of one phase waits for a step of another.
+    /// A node for each phase, in the order of the steps, and an edge between two phases if a step of one waits for a step of
+    /// the other.
     fn phases(&self) -> Option<Graph> {
         let mut members: Vec<(Option<&str>, Vec<usize>)> = Vec::new();
         let mut places: HashMap<Option<&str>, usize> = HashMap::new();

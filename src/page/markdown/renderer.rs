@@ -21,7 +21,7 @@ pub(super) struct Renderer<'a> {
     form: Form<'a>,
     input: Vec<Placed<'a>>,
     output: Vec<Event<'a>>,
-    /// Addresses that were made here, which the sanitizer lets pass.
+    /// The addresses that the renderer made. The sanitizer accepts them.
     made: HashSet<String>,
     /// For each open link, whether it became an element.
     links: Vec<bool>,
@@ -113,7 +113,7 @@ impl<'a> Renderer<'a> {
             Tag::Table(alignments) => {
                 let columns = vec![Alignment::None; alignments.len()];
                 self.table = (alignments, 0, false);
-                // A wide table is scrolled, also by keyboard.
+                // A wide table can be scrolled, also with the keyboard.
                 self.raw("<div class=\"scroll\" tabindex=\"0\" role=\"group\" aria-label=\"Table\">");
                 self.output.push(Event::Start(Tag::Table(columns)));
             }
@@ -182,7 +182,7 @@ impl<'a> Renderer<'a> {
         (level as u8 + self.form.top_heading.max(1) - 1).min(6)
     }
 
-    /// A heading has the id that GitHub would give it, after the prefix.
+    /// Adds the start tag of a heading. The id is the prefix, followed by the id that the heading would have on GitHub.
     fn heading(&mut self, level: HeadingLevel, text: &str) {
         let base = anchor(text);
         let mut id = base.clone();
@@ -298,7 +298,7 @@ impl<'a> Renderer<'a> {
         });
     }
 
-    /// The number of line breaks before a place. Places must be passed in ascending order.
+    /// The number of line breaks before a position. Positions must be passed in ascending order.
     fn line_of(&mut self, at: usize) -> usize {
         let (lines, from) = self.line;
         let lines = lines + self.body[from..at].bytes().filter(|it| *it == b'\n').count();
@@ -307,7 +307,8 @@ impl<'a> Renderer<'a> {
     }
 }
 
-/// The text of the events from a start to its end, and the index of that end. Nested lists and blocks end it too.
+/// Returns the text of the events after `from`, and the index of the event at which it ends: the end that `is_end` accepts,
+/// or the start of a nested list, quotation or code block.
 fn text_until(input: &[Placed<'_>], from: usize, is_end: impl Fn(&TagEnd) -> bool) -> (String, usize) {
     let mut text = String::new();
     for (nth, (event, _)) in input.iter().enumerate().skip(from + 1) {

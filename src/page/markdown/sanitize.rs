@@ -1,4 +1,4 @@
-//! The second protection against HTML of the author: what the HTML made from Markdown may contain.
+//! The second protection against HTML of the author: removes everything that is not listed here from the rendered HTML.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -39,7 +39,7 @@ const TAGS: [&str; 31] = [
     "span",
 ];
 
-/// The classes that the renderer gives.
+/// The classes that are allowed, besides those of code blocks.
 const CLASSES: [&str; 16] = [
     "outside",
     "alert",

@@ -29,7 +29,7 @@ impl Comparison<'_> {
         Change::of(what, self.place, self.path)
     }
 
-    /// Reports a new file, with the records that it already holds.
+    /// Reports a new file and the records in it.
     pub(super) fn created(&mut self, new: &Version) {
         let problem = new.unreadable().map(|it| not_readable(it.code.text()));
         let status = new.status().map(str::to_owned);
@@ -107,7 +107,7 @@ impl Comparison<'_> {
             (Read::Insight(old), Read::Insight(new)) => {
                 differing!(old, new, title, by, at, plan, tags, custom)
             }
-            // Both versions are of one kind, because the kind follows from the file's place.
+            // Unreachable: the [`Place`] determines the kind, and both versions have the same kind of place.
             _ => Vec::new(),
         };
         let lines = diff::line_counts(old.body(), new.body());
@@ -249,7 +249,8 @@ impl Comparison<'_> {
         new_items(new, old).is_empty()
     }
 
-    /// A claim that ends with its step, or with an attempt of its own, is not also reported as released.
+    /// Reports a new or changed claim, or the release of a claim. The end of a claim is not a release if the step is
+    /// closed, or if a new attempt belongs to the claim.
     fn claim(&mut self, old: &Step, new: &Step) {
         let id = |it: &Step| it.claim.as_ref().map(|it| it.id.clone());
         let (from, to) = (id(old), id(new));
@@ -263,7 +264,7 @@ impl Comparison<'_> {
         let ended = new_items(&old.attempts, &new.attempts);
         let is_released = ended.iter().all(|it| from.as_deref().is_some_and(|id| !it.is_of_claim(id)));
         if is_released && !new.is_closed() {
-            // Who released it is not recorded.
+            // The file does not record who released the claim.
             self.found.push(Change { from, ..self.change(What::Released) });
         }
     }
@@ -287,7 +288,8 @@ impl Comparison<'_> {
     }
 }
 
-/// The items of a list that an older list lacks or has less often.
+/// Returns the items of `new` that `old` lacks. Equal items are counted: if `new` has two and `old` has one, one item is
+/// returned.
 fn new_items<'a, T: PartialEq>(old: &[T], new: &'a [T]) -> Vec<&'a T> {
     let n_same = old.iter().zip(new).take_while(|(old, new)| old == new).count();
     let mut rest: Vec<&T> = old[n_same..].iter().collect();
@@ -309,12 +311,12 @@ fn not_readable(code: &str) -> String {
     format!("not readable: {code}")
 }
 
-/// The name of a step in a file of `plan`: only the number for a step of that plan.
+/// How a file of `plan` names a step: by its number if the step belongs to `plan`, otherwise by its full id.
 fn short_id(plan: &PlanId, step: &StepId) -> String {
     if step.plan == *plan { step.number.to_string() } else { step.to_string() }
 }
 
-/// The full id of a step that a record names by its number or in full.
+/// The full id of a step. `step` is the name in a record: a number or a full id.
 fn step_id(plan: &str, step: &str) -> String {
     if step.contains([':', '/']) { step.to_owned() } else { format!("{plan}:{step}") }
 }

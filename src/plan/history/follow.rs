@@ -3,9 +3,10 @@
 use crate::plan::history::{Change, What};
 use crate::plan::id::{PlanId, StepId};
 
-/// The plan or the step whose history is read, under the name that it had at the commit reached so far.
+/// The plan or step whose history is read. The fields contain its ids before the oldest commit that was passed to
+/// [`Self::before`].
 ///
-/// The caller passes the changes commit by commit, newest first.
+/// The caller passes the changes of one commit after another, newest commit first.
 #[derive(Debug, Clone)]
 pub struct Followed {
     plan: String,
@@ -40,7 +41,7 @@ impl Followed {
         from.and_then(|it| it.rsplit_once(':')).is_some_and(|(plan, _)| plan == self.plan)
     }
 
-    /// Goes back past a commit with these changes: takes the name that the plan or step had before it.
+    /// Replaces the ids with those that the plan or step had before a commit with these changes.
     pub fn before(&mut self, changes: &[Change]) {
         let moved = |it: &&Change| matches!(it.what, What::Moved | What::Archived | What::Restored);
         let steps = changes.iter().filter(moved).find(|it| it.step.is_some() && it.step == self.step);

@@ -1,6 +1,6 @@
-//! What happened to plans between two versions of their files. Pure: the versions may come from git or from the disk.
+//! Finds what happened to plans between two versions of their files. Commit messages are not read.
 //!
-//! Changes are found by comparing the two versions; commit messages are never read.
+//! The functions are pure. The caller reads the versions from git or from the disk.
 
 mod compare;
 mod follow;
@@ -107,29 +107,29 @@ impl What {
 #[derive(Debug, Clone, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
 pub struct Change {
     pub what: What,
-    /// The plan's id at that time.
+    /// The plan's id after the change; for a removal, its last id.
     pub plan: Option<String>,
-    /// The step's full id at that time.
+    /// The step's full id after the change; for a removal, its last id.
     pub step: Option<String>,
     /// The file, relative to the plans directory.
     pub path: String,
-    /// The status, title, claim, dependencies or id before; for a decision, the id of the decision that it replaces.
+    /// The old status, title, claim, dependencies or id. For a new decision, the id of the decision that it supersedes.
     pub from: Option<String>,
     pub to: Option<String>,
-    /// When it was done, if the file records that.
+    /// The time of the change, if the file records it.
     pub at: Option<Time>,
-    /// Who did it, if the file records that.
+    /// Who made the change, if the file records it.
     pub by: Option<String>,
     pub outcome: Option<String>,
     pub notes: Option<String>,
     /// How many lines of the body were added, and how many were removed.
     pub lines: Option<(u64, u64)>,
-    /// The other keys of the front matter that were changed.
+    /// For [`What::Text`]: the changed keys of the front matter that no other change reports.
     pub keys: Vec<String>,
 }
 
 impl Change {
-    /// A change of the plan, step or record at a place, without details.
+    /// A change with the ids of `place`. The fields for details are empty.
     fn of(what: What, place: &Place, path: &str) -> Self {
         Self {
             what,

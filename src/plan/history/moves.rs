@@ -1,7 +1,8 @@
 //! Pairs the old and new files of one commit, including those that moved, and compares each pair.
 //!
-//! A step that moved is found by its `id` key, or by its title and its time of creation; without such a time, by its
-//! title and an equal text. A merely similar text does not count, because steps of one template look alike.
+//! A step that moved is recognized by its `id` key, or by its title and its time of creation. A step without a time of
+//! creation is recognized by its title and its body. A similar body is not sufficient, because steps from the same template
+//! have similar bodies.
 
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
@@ -36,7 +37,8 @@ impl FileChange {
     }
 }
 
-/// Returns what the changes of these files mean. Each path must occur only once.
+/// Returns the changes of plans, steps, decisions and insights that result from these changes of files. Each path must
+/// occur only once.
 pub fn changes(files: &[FileChange]) -> Vec<Change> {
     let mut pairing = Pairing::new(files);
     pairing.plans();
@@ -55,9 +57,9 @@ type Directory = (PlanId, bool);
 
 struct Pairing<'a> {
     files: &'a [FileChange],
-    /// Maps the index of each new version to the index of its old version.
+    /// Maps the index in `files` of each new version to the index of its old version.
     before: HashMap<usize, usize>,
-    /// The old versions that have a successor.
+    /// The indices in `files` of the old versions that are paired.
     used: HashSet<usize>,
     /// The old and the new directory of each plan that moved.
     moved: Vec<(Directory, Directory)>,
@@ -129,8 +131,8 @@ impl<'a> Pairing<'a> {
         Some((directory(&file.place)?, file.path.rsplit('/').next().unwrap_or_default()))
     }
 
-    /// Pairs the other files: at the same path, unless a step's `id` or [`Identity`] shows that it came from another
-    /// path.
+    /// Pairs the remaining files. If the `id` or the [`Identity`] of a step shows that it came from another path, it is
+    /// paired with the old version at that path, otherwise with the old version at its own path.
     fn steps(&mut self) {
         let is_step = |it: &FileChange| matches!(it.place, Place::Step { .. });
         let is_other = |it: &FileChange| {
@@ -149,7 +151,7 @@ impl<'a> Pairing<'a> {
         for at in open {
             let file = &self.files[at];
             let Some(new) = file.new.as_deref().filter(|_| !self.before.contains_key(&at)) else { continue };
-            // An `id` that was wrong before says nothing about this commit.
+            // If the old version at this path has the same wrong `id`, the `id` is not a sign of a move in this commit.
             let written = written_id(file, new);
             let written = written
                 .filter(|it| file.old.as_deref().and_then(|old| written_id(file, old)).as_ref() != Some(it));
@@ -198,7 +200,7 @@ impl<'a> Pairing<'a> {
         news.chain(olds).collect()
     }
 
-    /// Whether a file moved only because its plan did.
+    /// Whether a file moved together with its plan.
     fn is_with_plan(&self, at: usize) -> bool {
         let Some(before) = self.before.get(&at) else { return false };
         let directories = directory(&self.files[*before].place).zip(directory(&self.files[at].place));
@@ -248,7 +250,7 @@ impl Pair<'_> {
     }
 }
 
-/// What stays the same when a file moves.
+/// The properties by which a file that moved is recognized.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Identity<'a> {
     /// The title and the time of creation, which planwatch writes.
@@ -273,7 +275,7 @@ fn directory(place: &Place) -> Option<Directory> {
     Some((place.plan()?.clone(), place.is_archived()))
 }
 
-/// The id in a file's `id` key, if it differs from the id of the file's place.
+/// The id in a file's `id` key, if it differs from the id that results from the file's path.
 fn written_id(file: &FileChange, version: &Version) -> Option<String> {
     let place = file.place.step()?;
     let tree = Tree::of_file(version.bytes())?;

@@ -1,4 +1,4 @@
-//! What a path below the plans directory holds.
+//! Classifies the paths of files below the plans directory.
 
 use crate::plan::file_name::{FileName, classify};
 use crate::plan::id::{PlanId, StepId};
@@ -13,7 +13,7 @@ pub enum Place {
 }
 
 impl Place {
-    /// Reads a path relative to the plans directory; `None` for a file that history does not follow.
+    /// Classifies a path relative to the plans directory. `None`: the history does not include this file.
     pub fn of(path: &str) -> Option<Self> {
         let parts: Vec<&str> = path.split('/').collect();
         let (is_archived, plan, name) = match parts[..] {

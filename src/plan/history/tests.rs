@@ -178,7 +178,7 @@ fn two_steps_that_change_places_are_followed() {
 fn steps_of_one_template_are_not_mistaken_for_each_other() {
     let one = "---\nid: \"a:1\"\nstatus: completed\n---\n# Check\nSame text\n";
     let nine = "---\nid: \"a:9\"\nstatus: pending\n---\n# Check\nSame text\n";
-    // Without a time of creation, equal texts are one step that moved.
+    // Without a time of creation, two files with equal title and body are the same step, which moved.
     check(
         &[file("a/step-1.md", Some(one), None), file("a/step-9.md", None, Some(nine))],
         &["moved a:9 from=a:1 to=a:9", "status a:9 from=completed to=pending"],

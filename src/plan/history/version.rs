@@ -25,9 +25,9 @@ pub(super) enum Read {
 }
 
 impl Version {
-    /// Reads the bytes of a file at a place.
+    /// Parses the bytes of a file. `place` determines whether it is a plan, a step, a decision or an insight.
     pub fn read(place: &Place, path: &str, bytes: Vec<u8>, words: &Words) -> Self {
-        // History does not use the modification time.
+        // The modification time is not used.
         let content = Content::new(bytes.clone(), Time::from_nanoseconds(0));
         let source = |content| Source { path: path.to_owned(), content: Ok(content) };
         let read = match place {

@@ -1,4 +1,4 @@
-//! A store of Backlog.md: each task's file becomes a step, whose sections stay unchanged.
+//! Imports a store of Backlog.md. The file of each task becomes a step. The sections of the task are not changed.
 
 mod records;
 
@@ -51,7 +51,7 @@ struct Task<'a> {
 }
 
 impl Task<'_> {
-    /// Words of a front matter key that have no place in the result, with the line of these words.
+    /// Reports words in the value of a front matter key that were not mapped, with the line of these words.
     fn unmapped(&self, key: &str, why: &'static str, words: &str) -> Unmapped {
         let of_key = |it: &str| it.strip_prefix(key).is_some_and(|it| it.starts_with(':'));
         let start = self.text.lines().position(of_key).unwrap_or(0);
@@ -136,7 +136,7 @@ impl<'a> Store<'a> {
             it if is_in(it, "decisions") => "this decision has no text",
             _ => "this file is not a task",
         };
-        // A front matter begins with `---`, which says nothing about the file, so the title is put first.
+        // The title is put before the text. Otherwise the reported text would begin with the `---` of the front matter.
         let title = keys.and_then(|it| it.get("title").map(plain));
         let said = title.map_or_else(|| text.to_owned(), |it| format!("{it}\n{text}"));
         self.unmapped.push(left(path, &said, why));
@@ -169,7 +169,8 @@ impl Names {
         names
     }
 
-    /// Finds a task by its id, else by its number, because a store may change the prefix and the leading zeros of ids.
+    /// Finds a task by its id. If no task has this id, finds it by its number, because a store may change the prefix and
+    /// the leading zeros of its ids.
     fn find(&self, name: &str) -> Option<usize> {
         let name = name.trim().trim_start_matches('[').trim_end_matches(']').to_lowercase();
         let name = name.split(" - ").next().unwrap_or_default().trim_end_matches(".md");
@@ -181,7 +182,7 @@ impl Names {
     }
 }
 
-/// The number in an id without leading zeros: `7.2` in `task-007.02`.
+/// The number in an id, without leading zeros: `7.2` for `task-007.02`.
 fn number_of(id: &str) -> String {
     let number = id.rsplit('-').next().unwrap_or_default();
     let part =
@@ -199,9 +200,11 @@ fn plain(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
-/// The numbers of the steps: that of the task's id if no other task has taken it, else a new number after all others.
+/// The numbers of the steps, in the order of `tasks`. A step gets the number in its task's id if that number is free,
+/// otherwise a new number after all others.
 ///
-/// Drafts have a numbering of their own, and the number of an archived task may have been given to another task.
+/// Drafts always get new numbers, because their ids are numbered separately. Archived tasks get their numbers last,
+/// because a later task may have the same number.
 fn numbers(tasks: &[Task<'_>]) -> Vec<StepNumber> {
     let wanted = |it: &Task<'_>| it.id.rsplit('-').next().and_then(|it| it.parse::<StepNumber>().ok());
     let mut taken: std::collections::BTreeSet<StepNumber> = std::collections::BTreeSet::new();
@@ -249,7 +252,8 @@ impl Of<'_> {
         day.map(|it| set_word("due", &it.to_string()))
     }
 
-    /// The tasks that this one waits for; names of tasks that are not in the store are added to `unmapped`.
+    /// The steps that the task waits for. A name that means no task of the store, or the task itself, is added to
+    /// `unmapped`.
     fn waits(&self, unmapped: &mut Vec<Unmapped>) -> Vec<StepNumber> {
         let named = match self.task.keys.get("dependencies") {
             Some(Value::String(text)) => text.split(',').map(|it| it.trim().to_owned()).collect(),
@@ -270,7 +274,7 @@ impl Of<'_> {
         waits
     }
 
-    /// The title of the task that this one is a part of.
+    /// The title of the parent task. If the parent is not in the store, its name is added to `unmapped`.
     fn parent(&self, unmapped: &mut Vec<Unmapped>) -> Option<String> {
         let name = self.task.keys.get("parent_task_id").filter(|it| !is_empty(it)).map(plain)?;
         let Some(parent) = self.names.find(&name).map(|it| &self.store.tasks[it]) else {
@@ -323,7 +327,7 @@ fn step(of: &Of<'_>, words: &Words, unmapped: &mut Vec<Unmapped>) -> Draft {
     let tags: Vec<_> = texts(keys.get("labels")).into_iter().chain(tag).collect();
     changes.extend(set_texts("tags", &tags));
     changes.extend(time(keys.get("created_date")).map(|it| set_word("created_at", &it.to_string())));
-    // Values that one of planwatch's own keys holds in full are not repeated.
+    // `metadata` does not repeat the values that another key of the step contains in full.
     keys.retain(|key, value| !matches!(key.as_str(), "title" | "type" | "labels") && !is_empty(value));
     keys.insert("folder".to_owned(), json!(folder(task.path)));
     if assignees.len() <= 1 {

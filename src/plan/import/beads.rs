@@ -1,4 +1,4 @@
-//! A store of beads: each line of a JSONL file is an issue and becomes a step.
+//! Imports a store of beads. Each line of a JSONL file is an issue, which becomes a step.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -15,7 +15,8 @@ use crate::plan::time::Time;
 use crate::plan::words::{Status, StepStatus};
 use crate::text::placeholders;
 
-/// Texts of an issue below its title, each with the heading that it gets.
+/// The keys of an issue whose texts become sections of the step, each with the section's heading. An empty heading is
+/// not written.
 const SECTIONS: [(&str, &str); 4] = [
     ("description", ""),
     ("design", "Design"),
@@ -25,7 +26,7 @@ const SECTIONS: [(&str, &str); 4] = [
 
 const NO_ISSUE: &str = "this dependency names no issue of the store";
 
-/// Kinds of dependencies that keep an issue waiting.
+/// Types of dependencies for which an issue waits.
 const BLOCKING: [&str; 3] = ["blocks", "conditional-blocks", "waits-for"];
 
 struct Issue {
@@ -36,7 +37,7 @@ struct Issue {
 }
 
 impl Issue {
-    /// Words of the issue's line that have no place in the result.
+    /// Reports words of the issue's line that were not mapped.
     fn unmapped(&self, why: &'static str, words: &str) -> Unmapped {
         Unmapped { path: self.path.clone(), line: Some(self.line), why, text: words.to_owned() }
     }
@@ -108,7 +109,7 @@ fn text<'a>(keys: &'a Map<String, Value>, key: &str) -> Option<&'a str> {
     keys.get(key).and_then(Value::as_str).filter(|it| !it.is_empty())
 }
 
-/// What issues wait for, by the issues' indices.
+/// The dependencies of the issues and their parents, as indices of issues.
 struct Links {
     waits: BTreeMap<usize, BTreeSet<usize>>,
     parents: BTreeMap<usize, usize>,
@@ -144,7 +145,7 @@ impl Links {
         links
     }
 
-    /// Makes one issue wait for another; returns false if that would create a cycle.
+    /// Makes the issue `nth` wait for the issue `on`. If that would create a cycle, changes nothing and returns false.
     fn wait(&mut self, nth: usize, on: usize) -> bool {
         if self.reaches(on, nth) {
             return false;
@@ -235,7 +236,7 @@ fn step(issue: &Issue, nth: usize, links: &Links, issues: &[Issue], unmapped: &m
 
 fn status(word: &str) -> Option<StepStatus> {
     Some(match word {
-        // A pinned issue is one that stays open.
+        // A pinned issue is an issue that stays open.
         "open" | "pinned" => StepStatus::Pending,
         "in_progress" | "hooked" => StepStatus::InProgress,
         "blocked" | "deferred" => StepStatus::Blocked,
@@ -245,7 +246,7 @@ fn status(word: &str) -> Option<StepStatus> {
     })
 }
 
-/// From 0, the most urgent, to 4.
+/// Maps a priority of beads. The most urgent one is 0, the least urgent one is 4.
 fn priority(number: u64) -> Priority {
     match number {
         0 => Priority::Critical,
@@ -267,7 +268,7 @@ fn comments(keys: &Map<String, Value>) -> Vec<crate::text::header_edit::Change> 
     all.filter_map(note).collect()
 }
 
-/// The values that planwatch's own keys do not contain, or do not contain in full.
+/// The values for `metadata`: those that no other part of the step contains in full.
 fn more(issue: &Issue) -> Map<String, Value> {
     let is_said = |key: &str| {
         let is_section = SECTIONS.iter().any(|(it, _)| *it == key);

@@ -21,15 +21,16 @@ pub(super) struct Label<'a> {
     pub(super) rest: &'a str,
 }
 
-/// Words separated by blanks, as are all lists of words here.
+/// Words, separated by spaces.
 const STEP_WORDS: &str =
     "step task todo story ticket action passo tarefa paso tarea schritt aufgabe tâche item";
 const PHASE_WORDS: &str = "phase stage milestone sprint week part chunk iteration wave epic etapa fase day \
                            batch round étape track";
 
-/// A text in which code and comments are hidden; every byte keeps its place. Only the visible rest can describe a step.
+/// Hides the code and the comments of a text, which cannot describe a step. The result has as many bytes as the text, so
+/// positions in both are the same.
 ///
-/// A code span that consists only of a name or a status stays: `` Depends on: `Task 1` `` names the task.
+/// A code span that contains only a name or a status is not hidden, because `` Depends on: `Task 1` `` names a task.
 pub(super) fn visible(text: &str) -> String {
     markdown::masked(text, |it| {
         let is_label = || label_in(it).is_some_and(|found| found.2 == it.len());
@@ -60,16 +61,17 @@ pub(super) fn id(text: &str) -> Option<&str> {
     (is_id && is_cut && !is_word(STEP_WORDS) && !is_word(PHASE_WORDS)).then_some(id)
 }
 
-/// The rank that a word before a number states.
+/// The rank of a label that begins with this word, which is in lower case.
 pub(super) fn rank_of(word: &str) -> Option<Rank> {
     let ranks = [(STEP_WORDS, Rank::Step), (PHASE_WORDS, Rank::Phase)];
     ranks.into_iter().find(|(words, _)| words.split(' ').any(|it| it == word)).map(|it| it.1)
 }
 
-/// The rank of a label, its number, and where the text after it begins.
+/// Finds a label. Returns its rank, the range of its number, and the position of the text after the label.
 fn label_in(whole: &str) -> Option<(Rank, Range<usize>, usize)> {
     let start = whole.find(char::is_alphanumeric)?;
-    // If the label is in a code span, the closing backtick belongs to it. Otherwise a backtick begins the title.
+    // If a backtick precedes the label, a backtick after the label ends the same code span. Otherwise a backtick after the
+    // label belongs to the title.
     let is_marked = whole[..start].contains('`');
     let text = &whole[start..];
     let word_end = text.find(|c: char| !c.is_alphabetic()).unwrap_or(text.len());
@@ -108,7 +110,7 @@ pub(super) fn clean(text: &str) -> String {
     cleaned.trim_end_matches([':', '.']).trim().to_owned()
 }
 
-/// The status that a heading or an item states at its end or with a sign.
+/// The status of a heading or an item, from a word at its end, such as `(done)`, or from a sign, such as `✅` or `~~`.
 pub(super) fn status(text: &str, words: &Words) -> Option<StepStatus> {
     let text = visible(text);
     let text = text.trim();
@@ -139,7 +141,8 @@ pub(super) fn without_status(title: &str, words: &Words) -> String {
     clean(cut.filter(|it| is_said && !it.is_empty()).unwrap_or(title).trim_matches('~'))
 }
 
-/// A mark in brackets that is not a task box of GFM: `[~]`, `[/]` or `[>]` in progress, `[-]` skipped, `[!]` blocked.
+/// Reads a mark in brackets that is not a task box of GFM, and returns its status and the text after it. `[~]`, `[/]` and
+/// `[>]` mean in progress, `[-]` means skipped, `[!]` means blocked.
 pub(super) fn odd_box(text: &str) -> Option<(StepStatus, &str)> {
     let (mark, rest) = text.strip_prefix('[')?.split_once(']')?;
     let status = match mark {

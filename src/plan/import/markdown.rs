@@ -1,4 +1,4 @@
-//! A Markdown document as a plan: its steps get files of their own, the rest is the plan's text.
+//! Imports a Markdown document. Each of its steps becomes a file, and the rest becomes the plan's text.
 
 mod header;
 mod titles;
@@ -28,12 +28,12 @@ use titles::{content_column, dedented, titled, with_code, without_parentheses};
 
 #[derive(Default)]
 struct UnnumberedStep {
-    /// The author's number.
+    /// The number that the author gave to the step, with its rank.
     label: Option<(Rank, String)>,
     title: String,
-    /// `None`: the source states no status; an open task box states none either.
+    /// `None`: the source states no status. An open task box does not state a status.
     status: Option<StepStatus>,
-    /// The status of a new step if the source gives none.
+    /// The status of the step if `status` is `None`.
     default: StepStatus,
     phase: Option<String>,
     waits: Vec<Wait>,
@@ -54,7 +54,7 @@ struct Document<'a> {
     path: &'a str,
     text: &'a str,
     body: &'a str,
-    /// The body with code and comments hidden; every byte keeps its place.
+    /// The body with hidden code and comments (`label::visible`). Byte positions are the same as in `body`.
     visible: String,
     outline: Outline,
     statements: Vec<Statement>,
@@ -69,7 +69,7 @@ impl<'a> Document<'a> {
         Self { path, text, body, visible, outline, statements, words }
     }
 
-    /// Text of the body that has no place in the result.
+    /// Reports text of the body that was not mapped.
     fn unmapped(&self, at: usize, why: &'static str, text: &str) -> Unmapped {
         let at = self.text.len() - self.body.len() + at;
         let line = Some(line_index::place(self.text.as_bytes(), at).line);
@@ -138,7 +138,7 @@ pub(super) fn list(text: &str, words: &Words) -> (Vec<(StepNumber, Draft)>, Stri
     (numbered(steps(&of, &pieces), &mut |_, _| {}), around)
 }
 
-/// Turns the output of `export` back into the plan, except for what the output does not hold.
+/// Maps the output of `export` back to a plan. Data that the output does not contain is lost.
 fn of_export(of: &Document<'_>, exported: &own::Exported) -> (ImportedPlan, Vec<Unmapped>) {
     let mut unmapped = Vec::new();
     let rest = rest(of, &exported.pieces, &mut unmapped);
@@ -215,7 +215,7 @@ fn steps(of: &Document<'_>, pieces: &Pieces) -> Vec<UnnumberedStep> {
         From::Item(nth) => of_item(of, piece, nth),
     });
     let mut found: Vec<_> = found.collect();
-    // If the numbers of a list ascend, they are the author's; `1. 1. 1.` are not.
+    // The numbers of a list are used if they ascend. The numbers of `1. 1. 1.` are not used.
     let marks: Vec<_> = pieces.pieces.iter().map(|it| mark(of, it)).collect();
     let is_in_order = marks.iter().all(Option::is_some) && marks.windows(2).all(|it| it[0] < it[1]);
     if is_in_order && found.iter().all(|it| it.label.is_none()) {
@@ -233,7 +233,8 @@ fn mark(of: &Document<'_>, piece: &Piece) -> Option<StepNumber> {
     number.parse().ok()
 }
 
-/// The status and dependencies that a piece states below its first line, or in `(depends: …)` anywhere.
+/// The status and the dependencies that a piece states below its first line. A `(depends: …)` also counts in the first
+/// line.
 fn statements_of(of: &Document<'_>, piece: &Piece) -> (Option<StepStatus>, Vec<Wait>) {
     let first = first_line_end(of, piece);
     let own = || of.statements_in(&piece.span).filter(|it| it.form == Form::Parentheses || it.at >= first);
@@ -259,7 +260,8 @@ fn first_line_end(of: &Document<'_>, piece: &Piece) -> usize {
     }
 }
 
-/// The statements of the document about statuses and dependencies that no step got.
+/// Reports the statements about statuses and dependencies that were not mapped to a step. Also reports task boxes that are
+/// not steps, and statuses of phases that differ from those of their steps.
 fn unused_statements(of: &Document<'_>, pieces: &Pieces, found: &[UnnumberedStep]) -> Vec<Unmapped> {
     let piece_at = |at: usize| pieces.pieces.iter().position(|it| it.span.contains(&at));
     let mut unmapped = Vec::new();
@@ -271,7 +273,7 @@ fn unused_statements(of: &Document<'_>, pieces: &Pieces, found: &[UnnumberedStep
             (Kind::Loose, _) => "these words about steps were not read",
             (_, Some(_)) if is_title => "these words are the title of a step",
             (Kind::Waits(_), Some(_)) => continue,
-            // Many documents list packages and the like below such a heading.
+            // Below a heading such as `Dependencies`, many documents list packages, which are not reported.
             (kind @ Kind::Waits(_), None) if it.form == Form::Section && !kind.has_numbers() => continue,
             (Kind::Waits(_), None) => "only a step can wait for others",
             (Kind::Status(Some(status)), Some(nth)) if found[nth].new_status() == *status => continue,
@@ -330,7 +332,7 @@ fn without_rule(text: &str) -> String {
     format!("{end}\n")
 }
 
-/// A part of the body whose headings are raised by at most `by` levels, and not above level 2.
+/// Returns a range of the body. Its headings are raised by `by` levels, but not above level 2.
 fn raised(of: &Document<'_>, range: Range<usize>, by: usize) -> String {
     let body = of.body;
     let mut text = String::new();
@@ -398,8 +400,8 @@ fn of_item(of: &Document<'_>, piece: &Piece, nth: usize) -> UnnumberedStep {
     }
 }
 
-/// Gives the steps the author's numbers if they are in order, else 1, 2, 3; `lost` is called for each dependency that
-/// cannot be resolved.
+/// Numbers the steps. If every step has an author's number and these numbers ascend, they are used, otherwise 1, 2, 3 …
+/// `lost` is called for each dependency that cannot be resolved.
 fn numbered(
     found: Vec<UnnumberedStep>,
     lost: &mut dyn FnMut(&Wait, &'static str),
@@ -456,7 +458,7 @@ fn resolved(
     found.iter().enumerate().map(of_one).collect()
 }
 
-/// The plan's text: the body without its steps, and without headings that only held them.
+/// The plan's text: the body without its steps, and without the headings that contained only steps.
 fn rest(of: &Document<'_>, pieces: &Pieces, unmapped: &mut Vec<Unmapped>) -> String {
     let (body, outline) = (of.body, &of.outline);
     if pieces.is_own_list || pieces.pieces.is_empty() {

@@ -1,6 +1,6 @@
-//! Maps other forms of plans to plans of planwatch: what each file becomes, and what could not be mapped.
+//! Maps plans in other formats to plans of planwatch, and reports every word that was not mapped.
 //!
-//! Pure: the input is bytes of files, the output is texts and edits. Every word that is dropped is reported.
+//! The functions are pure: they receive the bytes of files, and return texts and edits of these texts.
 
 mod backlog;
 mod beads;
@@ -56,10 +56,10 @@ impl Form {
 pub struct Imported {
     pub form: Form,
     pub plans: Vec<ImportedPlan>,
-    /// The decisions in the source. Only Backlog.md has decisions; they belong to the plan that its tasks become.
+    /// The decisions in the source. Only Backlog.md has decisions. They belong to the plan that is made from its tasks.
     pub decisions: Vec<ImportedDecision>,
     pub unmapped: Vec<Unmapped>,
-    /// Files that could not be read, although others could.
+    /// Files that are not UTF-8. If no file is UTF-8, [`convert`] returns an error instead.
     pub unread: Vec<Problem>,
 }
 
@@ -70,7 +70,7 @@ pub struct ImportedDecision {
     pub text: String,
     pub reasoning: Option<String>,
     pub by: Option<String>,
-    /// `None`: the source does not say when it was decided.
+    /// `None`: the source contains no date of the decision.
     pub at: Option<Time>,
     pub tags: Vec<String>,
     pub metadata: Map<String, Value>,
@@ -78,7 +78,7 @@ pub struct ImportedDecision {
 
 #[derive(Debug, Clone)]
 pub struct ImportedPlan {
-    /// The document or directory that became the plan; `None`: all files together did.
+    /// The document or directory that became the plan. `None`: all files together became the plan.
     pub path: Option<String>,
     /// The plan's id is made from its title.
     pub title: String,
@@ -91,9 +91,9 @@ pub struct ImportedPlan {
 pub struct Draft {
     pub text: String,
     pub changes: Vec<Change>,
-    /// Whether the text stays unchanged, except for an `id` that would be wrong.
+    /// Whether the text is written unchanged, except for a wrong `id`.
     pub is_verbatim: bool,
-    /// Whether the source gives the status; otherwise the status is the default of a new step.
+    /// Whether the source states the status. Otherwise the status in `changes` is a default.
     pub has_own_status: bool,
 }
 
@@ -117,7 +117,7 @@ pub enum Nothing {
     NotJson { path: String, line: usize, reason: String },
 }
 
-/// Recognizes files by their names and maps them; `name` is the source's name without its extension.
+/// Recognizes the format by the names of the files, and maps the files. `name` is the source's name without its extension.
 ///
 /// Files that are not UTF-8 are in [`Imported::unread`]; if no file is UTF-8, the result is an error.
 pub fn convert(name: &str, files: &[SourceFile], words: &Words) -> Result<Imported, Nothing> {
@@ -161,7 +161,8 @@ fn documents(texts: &[(&str, &str)], words: &Words) -> Imported {
     Imported { form: Form::Markdown, plans, decisions: Vec::new(), unmapped, unread: Vec::new() }
 }
 
-/// Why a document without steps does not become a plan if others have steps; imported alone, it would become a plan.
+/// The reason that is reported for a document without steps if other documents have steps. A document that is imported
+/// alone becomes a plan even without steps.
 const NO_STEPS: &str = "no steps were found in this document, so it is not a plan";
 
 fn not_utf8(file: &SourceFile, at: usize) -> Problem {
@@ -187,7 +188,7 @@ fn form(files: &[&SourceFile]) -> Form {
     }
 }
 
-/// A whole file that was not mapped.
+/// Reports a whole file that was not mapped.
 fn left(path: &str, text: &str, why: &'static str) -> Unmapped {
     Unmapped { path: path.to_owned(), line: None, why, text: text.to_owned() }
 }
@@ -203,7 +204,7 @@ pub(crate) fn to_value(json: &Value) -> NewValue {
     }
 }
 
-/// Keeps values without a key of their own below `metadata`, under the name of their source format.
+/// Stores values that have no key of their own in `metadata`, below the name of their source. `None`: there are no values.
 pub(crate) fn set_metadata(from: &str, more: &Map<String, Value>) -> Option<Change> {
     let inner = to_value(&Value::Object(more.clone()));
     (!more.is_empty()).then(|| set("metadata", NewValue::Map(vec![(from.to_owned(), inner)])))
@@ -213,7 +214,7 @@ fn set_depends(numbers: &[StepNumber]) -> Option<Change> {
     set_all_depends(numbers, &[])
 }
 
-/// Like [`set_depends`], followed by steps of other plans.
+/// Like [`set_depends`], but adds the steps of other plans after those of this plan.
 fn set_all_depends(numbers: &[StepNumber], elsewhere: &[StepId]) -> Option<Change> {
     let own = numbers.iter().map(|it| NewValue::Word(it.to_string()));
     let items: Vec<_> = own.chain(elsewhere.iter().map(|it| NewValue::Text(it.to_string()))).collect();
@@ -223,7 +224,7 @@ fn set_all_depends(numbers: &[StepNumber], elsewhere: &[StepId]) -> Option<Chang
 /// Why a date in a source was not mapped to `due`.
 const NO_DAY: &str = "this is not a date such as 2026-11-21";
 
-/// The day that a source names, alone or with a time after it.
+/// Reads a date, which may be followed by a time.
 fn day(text: &str) -> Option<Day> {
     let text = text.trim();
     let (day, time) = text.split_at_checked(10)?;

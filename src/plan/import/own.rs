@@ -1,4 +1,4 @@
-//! The document that `export` prints, read back: each step's heading is followed by a line that says its state.
+//! Reads the document that `export` prints. Below each step's heading is a line that describes the step's state.
 
 use std::ops::Range;
 
@@ -18,27 +18,28 @@ use crate::text::markdown::Outline;
 /// The heading above steps without a phase.
 pub const STEPS: &str = "Steps";
 
-/// What the line below a step's heading says.
+/// The values in the line below a step's heading.
 pub(super) struct State {
     pub(super) status: StepStatus,
-    /// Numbers of steps of the same plan, as they are written.
+    /// Numbers of steps of the same plan.
     pub(super) waits_for: Vec<String>,
     pub(super) elsewhere: Vec<StepId>,
     pub(super) due: Option<Day>,
     pub(super) assignee: Option<String>,
-    /// Where the step's text begins.
+    /// The position in the document's body where the step's text begins.
     pub(super) body: usize,
 }
 
 pub(super) struct Exported {
     pub(super) pieces: Pieces,
-    /// One for each piece.
+    /// The states of the pieces, in the same order.
     pub(super) states: Vec<State>,
-    /// The line that sums the plan up.
+    /// The plan's summary line.
     sum: Range<usize>,
 }
 
-/// Recognizes an export by the line below the title and by those below the steps' headings; there may be no steps.
+/// Recognizes an export by the summary line below the title. The steps are recognized by the lines below their headings. An
+/// export may have no steps.
 pub(super) fn find(body: &str, outline: &Outline, words: &Words) -> Option<Exported> {
     let title = outline.headings.first().filter(|it| it.level == 1)?;
     let sum = first_line(body, title.span.end).filter(|it| !outline.is_code(it.start))?;
@@ -68,7 +69,7 @@ pub(super) fn find(body: &str, outline: &Outline, words: &Words) -> Option<Expor
     Some(Exported { pieces, states: steps.into_iter().map(|it| it.1).collect(), sum })
 }
 
-/// The first line that is not blank.
+/// The first line after `from` that is not blank.
 fn first_line(body: &str, from: usize) -> Option<Range<usize>> {
     let rest = &body[from..];
     let start = from + rest.len() - rest.trim_start().len();
@@ -111,7 +112,7 @@ fn state(body: &str, outline: &Outline, nth: usize, words: &Words) -> Option<Sta
 }
 
 impl Exported {
-    /// The plan's text without its summary line, the changes that this line states, and the line as unmapped text.
+    /// Returns the plan's text without the summary line, the keys that result from this line, and the line as unmapped text.
     pub(super) fn plan(&self, path: &str, body: &str, rest: &str) -> (String, Vec<Change>, Unmapped) {
         let sum = body[self.sum.clone()].trim_end();
         let value = |key: &str| {
@@ -120,7 +121,8 @@ impl Exported {
         };
         let words = Words::default();
         let status = value("Status: ").and_then(|it| words.read::<PlanStatus>(it));
-        // A plan is shown as completed if all its steps are closed, so the status of its file can be `active`.
+        // `export` shows an active plan as completed if all its steps are closed. So `completed` is imported as `active` if
+        // all steps are closed.
         let is_closed = |it: &State| it.status.is_closed();
         let is_by_steps = !self.states.is_empty() && self.states.iter().all(is_closed);
         let status = status.filter(|it| *it != PlanStatus::Completed || !is_by_steps);

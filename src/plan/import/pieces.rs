@@ -1,6 +1,8 @@
-//! Which parts of a document are its steps: a Steps list, labelled headings, items below headings, task boxes.
+//! Finds the parts of a document that become steps: labelled headings, items below headings, task boxes, or the items of an
+//! ordered list.
 //!
-//! The first of these forms that a document has is used. The rest of the text becomes the plan's text.
+//! These forms are tried in this order, and the first one that the document has is used. The rest of the text becomes the
+//! plan's text. `markdown.rs` first looks for a Steps list.
 
 use std::ops::Range;
 
@@ -15,7 +17,7 @@ pub(super) struct Piece {
     pub(super) phase: Option<String>,
 }
 
-/// Where a piece was found, as its place in the outline.
+/// The heading or the item from which a piece is made, as an index in the outline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum From {
     Heading(usize),
@@ -25,18 +27,18 @@ pub(super) enum From {
 #[derive(Debug, Clone, Default)]
 pub(super) struct Pieces {
     pub(super) pieces: Vec<Piece>,
-    /// Whether the author numbered them, which implies an order.
+    /// Whether the author numbered the pieces. Numbers imply an order of the steps.
     pub(super) are_numbered: bool,
     /// Whether the pieces are items of a Steps list, which stays in the plan's text.
     pub(super) is_own_list: bool,
 }
 
-/// Names of sections that only hold steps.
+/// If a heading consists only of these words, its section contains steps.
 const CONTAINERS: &str = "tasks task steps step implementation plan list todo todos checklist detailed the \
                           work items breakdown order sequence action actions approach next execution \
                           rollout of and proposed changes";
 
-/// Words of headings whose task boxes are not work, but criteria for the work.
+/// If a heading or label contains one of these texts, the task boxes below it are criteria for the work and not steps.
 const MEASURES: &str =
     "accept, criteria, success, definition of done, verif, deliverable, checklist before, dod";
 
@@ -53,20 +55,20 @@ pub(super) fn find(body: &str, outline: &Outline) -> Pieces {
     ways.iter().map(|way| way()).find(|it| !it.pieces.is_empty()).unwrap_or_default()
 }
 
-/// All task boxes of a document that stand for work, as indices of the outline's items; nested ones are skipped.
+/// The task boxes of a document, as indices of the outline's items. Nested boxes and criteria for the work are skipped.
 pub(super) fn boxes(body: &str, outline: &Outline) -> Vec<usize> {
     let of = Document { body, outline };
     let all = outline.items.iter().enumerate().filter(|(_, it)| !it.is_nested && of.is_box(it));
     all.map(|it| it.0).collect()
 }
 
-/// All items of a document, in any form.
+/// All items of a document, with or without task boxes. Nested items are skipped.
 pub(super) fn all_items(body: &str, outline: &Outline) -> Pieces {
     let pieces = Document { body, outline }.items(&(0..body.len()), |_| true);
     Pieces { pieces, are_numbered: false, is_own_list: false }
 }
 
-/// Whether a heading says nothing but that steps follow.
+/// Whether a heading only announces steps, such as `Tasks` or `Next steps`.
 pub(super) fn is_container(heading: &str) -> bool {
     let text = label::label(heading).map_or(heading, |it| it.rest).to_lowercase();
     let mut words = text.split(|c: char| !c.is_alphanumeric()).filter(|it| !it.is_empty()).peekable();
@@ -111,8 +113,8 @@ impl Document<'_> {
         self.section(outer).contains(&self.heading(inner).span.start)
     }
 
-    /// The nearest heading around a place that is above `level`, is not the title and is not a container
-    /// ([`is_container`]).
+    /// The nearest heading whose section contains the position `at`. Headings that are not above `level`, headings of
+    /// level 1 and containers ([`is_container`]) are skipped.
     fn phase_at(&self, at: usize, level: u8) -> Option<String> {
         let above = self.outline.headings.iter().enumerate().filter(|(_, it)| it.span.start < at);
         let around =
@@ -169,7 +171,8 @@ impl Document<'_> {
         (item.ticked.is_some() || label::odd_box(&item.text).is_some()) && !self.is_measure(item)
     }
 
-    /// Whether the words right above a list, or the heading around it, say that the list holds criteria for the work.
+    /// Whether an item belongs to a list of criteria for the work, according to the label directly above the list or the
+    /// nearest heading above it.
     fn is_measure(&self, item: &Item) -> bool {
         let above = &self.body[..item.span.start];
         let is_item = |it: &&str| {
@@ -238,7 +241,8 @@ impl Document<'_> {
         self.body[at..].trim_start().starts_with(|c: char| c.is_ascii_digit())
     }
 
-    /// The items of the only ordered list. If there are several lists, it is not known which one contains the steps.
+    /// The items of the document's only ordered list. If there are several lists, the result is empty, because it is not
+    /// known which one contains the steps.
     fn only_ordered_list(&self) -> Pieces {
         let pieces = self.items(&(0..self.body.len()), |it| self.is_ordered(it) && !self.is_measure(it));
         let starts =

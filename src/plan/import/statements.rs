@@ -30,17 +30,17 @@ pub(super) enum Kind {
     /// `None`: the word is not a status of a step.
     Status(Option<StepStatus>),
     Waits(Vec<Wait>),
-    /// A sentence or a table, which is not read.
+    /// A sentence or a row of a table. Its content is not interpreted.
     Loose,
 }
 
 impl Kind {
-    /// Whether it says anything at all; `Dependencies: none` does not.
+    /// False for a list of dependencies without names, such as `Dependencies: none`.
     fn has_content(&self) -> bool {
         !matches!(self, Self::Waits(waits) if waits.is_empty())
     }
 
-    /// Whether a number in it may be the number of a step.
+    /// Whether a dependency is named by a number, which may be the number of a step.
     pub(super) fn has_numbers(&self) -> bool {
         match self {
             Self::Waits(waits) => waits.iter().any(|it| !matches!(it.name, Name::Text(_))),
@@ -80,7 +80,7 @@ fn blank(text: &str) -> String {
     text.bytes().map(|it| if matches!(it, b'\n' | b'\r') { char::from(it) } else { ' ' }).collect()
 }
 
-/// Whether the lines that follow are those of a list of dependencies.
+/// Whether the following lines are a list of dependencies.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum List {
     No,
@@ -181,14 +181,15 @@ fn is_status(key: &str) -> bool {
     matches!(key.to_lowercase().as_str(), "status" | "state")
 }
 
-/// Splits a line at its colon; marks of emphasis do not belong to the key.
+/// Splits a line at its first colon into key and value. Marks of emphasis are removed from the key.
 fn key(text: &str) -> Option<(&str, &str)> {
     let text = text.trim_start_matches(|c: char| c.is_whitespace() || "-*_>(|+".contains(c));
     let (key, value) = text.split_once(':')?;
     Some((key.trim_matches(['*', '_', ' ']), value))
 }
 
-/// Reads the value of a line `Status: …`. A value in code counts only if no word follows it.
+/// Reads the value of a line `Status: …`. If a value in code is followed by other words, the line is a sentence and states
+/// no status.
 fn status(value: &str, words: &Words) -> Option<StepStatus> {
     let start = value.find(char::is_alphanumeric)?;
     let (marks, value) = value.split_at(start);
@@ -198,7 +199,7 @@ fn status(value: &str, words: &Words) -> Option<StepStatus> {
     words.read(word.trim()).filter(|_| !is_sentence)
 }
 
-/// Whether a line of an item's text begins a statement of its own, so that the title ends above it.
+/// Whether a line of an item's text is a statement. The item's title ends before such a line.
 pub(super) fn begins(line: &str) -> bool {
     key(line).is_some_and(|it| is_known(it.0))
         || waits::begun(line.trim_start_matches(['*', '_', ' '])).is_some()

@@ -40,7 +40,7 @@ fn a_file_that_is_not_utf8_keeps_no_other_out() {
     assert_eq!(error, Nothing::NotUtf8 { path: "b.md".to_owned() });
 }
 
-/// Checks the value of a key of the first step, and what is listed as not mapped with its line.
+/// Checks the value of a key of the first step, and the unmapped texts with their lines.
 #[track_caller]
 fn check_store(path: &str, text: &str, key: &str, value: Option<&str>, listed: &[(&str, u32)]) {
     let file = |path: &str, text: &str| SourceFile { path: path.to_owned(), bytes: text.as_bytes().to_vec() };

@@ -1,4 +1,5 @@
-//! Directories of `plan.md` and `step-N.md` are plans already and are copied byte for byte. Other documents are mapped.
+//! Imports directories with `plan.md` and `step-N.md`. They are plans already, so these files are copied unchanged, except
+//! for a wrong `id`. Other documents are mapped.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,7 +20,7 @@ fn split(path: &str) -> (&str, &str) {
     path.rsplit_once('/').unwrap_or(("", path))
 }
 
-/// Each directory that holds such files is a plan; the top one is called `name`.
+/// Each directory with such files becomes a plan. If the files have no directory, the plan's title is `name`.
 ///
 /// A `plan.md` without step files next to it, and any other file, is mapped as a document if its text has steps.
 pub(super) fn convert(name: &str, files: &[(&str, &str)], words: &Words) -> Imported {

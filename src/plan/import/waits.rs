@@ -1,4 +1,4 @@
-//! What a document says about dependencies: which words name a step, and which step they name.
+//! Finds the names of steps in statements about dependencies, and the steps that these names mean.
 
 use std::ops::Range;
 
@@ -7,7 +7,7 @@ use crate::plan::id::{PlanId, StepId};
 use crate::plan::references;
 use crate::plan::step_number::StepNumber;
 
-/// One thing that a step waits for, as the source names it.
+/// A dependency, as the source names it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Wait {
     pub(super) name: Name,
@@ -18,7 +18,7 @@ pub(super) struct Wait {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Name {
-    /// A number after a word for steps or for phases, or without such a word.
+    /// A number, with the rank of the word before it: `Task 1`, `Phase 2`, or `3` without a word.
     Number(Rank, String),
     /// All numbers from one to another.
     Range(Rank, String, String),
@@ -35,7 +35,7 @@ pub(super) struct Called<'a> {
     pub(super) number: &'a StepNumber,
 }
 
-/// The reasons why a dependency has no place in the result.
+/// The reasons why a dependency was not mapped.
 pub(super) const NO_STEP: &str = "this dependency names no step of the source";
 pub(super) const SEVERAL: &str = "this dependency names several steps";
 pub(super) const ITSELF: &str = "a step cannot wait for itself";
@@ -69,12 +69,12 @@ pub(super) fn in_sentence(line: &str) -> bool {
     })
 }
 
-/// Reads a list of dependencies in which code is hidden; `at` is its byte position in the body.
+/// Reads a list of dependencies, in which code is hidden. `at` is the byte position of the list in the body.
 ///
-/// A text between commas that names no step is a [`Name::Text`].
+/// A text between commas in which no name is found becomes a [`Name::Text`].
 pub(super) fn read(value: &str, at: usize) -> Vec<Wait> {
     let mut waits = Vec::new();
-    // After `Phase 1,` a bare number is a phase number; after `node 20,` it is not a step number.
+    // After `Phase 1,` a number without a word is the number of a phase. After `node 20,` it is not the number of a step.
     let mut before = Some(Rank::Bare);
     for span in segments(value) {
         let text = value[span.clone()].trim_matches(|c: char| c.is_whitespace() || "*_`.()[]|".contains(c));
@@ -97,7 +97,7 @@ pub(super) fn read(value: &str, at: usize) -> Vec<Wait> {
     waits
 }
 
-/// Finds each `(depends: …)` of a text, with what it names.
+/// Finds each `(depends: …)` of a text, with the dependencies in it.
 pub(super) fn groups(text: &str) -> Vec<(Range<usize>, Vec<Wait>)> {
     let own = own();
     let names = |item: references::Named| {
@@ -113,7 +113,7 @@ pub(super) fn groups(text: &str) -> Vec<(Range<usize>, Vec<Wait>)> {
     groups.map(|it| (it.span, it.items.into_iter().flat_map(names).collect())).collect()
 }
 
-/// A name that no source can give to a plan.
+/// A name for the imported plan that cannot occur in a source.
 fn own() -> PlanId {
     PlanId::new("\u{1}")
 }
@@ -123,7 +123,7 @@ fn means_none(text: &str) -> bool {
     ["none", "nothing", "n/a", "na", "-", "–", "—", "nil", "no dependencies", "[]"].contains(&text.as_str())
 }
 
-/// The parts between commas and the like; separators in parentheses do not count.
+/// The parts between separators such as `,` and ` and `. Separators in parentheses are ignored.
 fn segments(value: &str) -> Vec<Range<usize>> {
     let lower = value.to_ascii_lowercase();
     let (mut found, mut from, mut depth) = (Vec::new(), 0, 0_usize);
@@ -150,7 +150,8 @@ fn segments(value: &str) -> Vec<Range<usize>> {
     found
 }
 
-/// The names in one part, and the rank of a bare number in the next part.
+/// Returns the names in one part, and the rank that a number without a word has in the next part. `None`: in the next part,
+/// such a number is not the number of a step.
 fn names(text: &str, before: Rank) -> (Vec<Name>, Option<Rank>) {
     let mut names = Vec::new();
     let (mut rank, mut is_known) = (before, true);
@@ -194,7 +195,8 @@ fn number_at(text: &str) -> &str {
     text[..end].trim_end_matches('.')
 }
 
-/// Reads `3`, or `1-3`, `1 to 3`, `1..step-3`; the second value is its length.
+/// Reads a number such as `3`, or a range such as `1-3`, `1 to 3` or `1..step-3`, at the start of a text. The second value
+/// is its length in bytes.
 fn number_or_range(text: &str, rank: Rank) -> (Name, usize) {
     let first = number_at(text);
     let behind = &text[first.len()..];
@@ -215,7 +217,7 @@ fn number_or_range(text: &str, rank: Rank) -> (Name, usize) {
     }
 }
 
-/// The ends of a text that is a range of numbers and nothing else.
+/// The first and the last number of a text that consists of one range.
 fn range(text: &str) -> Option<(String, String)> {
     let is_number = text.starts_with(|c: char| c.is_ascii_digit());
     match number_or_range(text, Rank::Bare) {
@@ -257,7 +259,7 @@ fn by_number(rank: Rank, number: &str, nth: usize, all: &[Called<'_>]) -> Result
     };
     let phases = || Some(where_is(all, |it| is_labelled(it, true))).filter(|it| !it.is_empty());
     if rank == Rank::Phase {
-        // A phase that was split into steps means all of them.
+        // The name of a phase that was split into steps means all these steps.
         return Ok(phases().unwrap_or_else(in_phase));
     }
     let labelled = where_is(all, |it| is_labelled(it, false));

@@ -1,4 +1,4 @@
-//! Merging bodies: checkboxes and the Steps list by item, the rest by lines.
+//! Merges bodies: checkboxes and the Steps list item by item, the rest by lines.
 //!
 //! The merged form of each item is first written into all three versions, so that it cannot conflict in the merge
 //! by lines.
@@ -51,7 +51,7 @@ pub(super) fn one_of<'a, T: PartialEq + ?Sized>(base: &T, ours: &'a T, theirs: &
 /// Identifies a checkbox by its item's text and its position among equal items.
 type BoxName = (String, usize);
 
-/// Where the mark of each box is, and whether it is ticked.
+/// Maps each checkbox to the byte position of its mark, and to whether it is ticked.
 fn boxes(body: &str) -> BTreeMap<BoxName, (usize, bool)> {
     let outline = markdown::outline(body);
     let mut seen: BTreeMap<&str, usize> = BTreeMap::new();
@@ -108,7 +108,7 @@ fn list_alike(plan: &PlanId, three: &mut Three) {
         let [base, ours, theirs] = &blocks;
         let Some(merged) = one_of(base, ours, theirs) else { continue };
         for (text, _) in three.iter_mut().zip(&blocks).filter(|(_, block)| *block != merged) {
-            // A version whose last item was removed has no list to hold the new item.
+            // `None`: this version has no items any more, so it has no list to which the new item could be added.
             if let Some(new) = steps_list::with_block(plan, text, &number, merged.map(String::as_str)) {
                 *text = new;
             }

@@ -1,4 +1,4 @@
-//! The lists that only grow: attempts, notes and confirmations; and the lists that are sets.
+//! Merges lists: those to which entries are only added (attempts, notes and confirmations), and those that are sets.
 
 use std::collections::{HashMap, HashSet};
 
@@ -15,7 +15,7 @@ pub(super) const LOGS: [&str; 3] = ["attempts", "notes", "confirmations"];
 /// The lists whose order has no meaning.
 pub(super) const SETS: [&str; 6] = ["depends", "tags", "goals", "success_criteria", "files", "touches"];
 
-/// An entry of such a list: its content, and its text in the file.
+/// An entry of a list: its content, and its text in the file.
 #[derive(Debug, Clone)]
 pub(super) struct Entry {
     pub(super) value: Value,
@@ -28,7 +28,8 @@ impl Entry {
         self.value.get(key)?.as_str()
     }
 
-    /// A short text for messages: the time, the author and the content, or a plain text, cut to 120 characters.
+    /// A text for messages, at most 120 characters long: the time, the author and the content, or the whole entry if it is
+    /// a plain text.
     pub(super) fn brief(&self) -> String {
         let parts = ["at", "by", "outcome", "phase", "text"].iter().filter_map(|it| self.text(it));
         let brief: Vec<&str> = parts.chain(self.value.as_str()).collect();
@@ -64,7 +65,8 @@ pub(super) fn read(list: Option<View<'_>>) -> Option<Vec<Entry>> {
     list.items().zip(header_edit::written(list)).map(entry).collect()
 }
 
-/// Leaves out the comments above the first entry that the base has at its list, too: they belong to the list.
+/// Removes the comments above the first entry that are also in `base`, another version of the list. They belong to the
+/// list, not to the entry.
 pub(super) fn drop_heading(entries: &mut [Entry], base: &[u8]) {
     if let Some(first) = entries.first_mut() {
         first.written.drop_above(&String::from_utf8_lossy(base));
@@ -87,12 +89,13 @@ pub(super) fn missing<'a>(of: &'a [Entry], among: &[Entry]) -> Vec<&'a Entry> {
     of.iter().filter(is_new).collect()
 }
 
-/// Adds entries to a list of a file, each before the first of the file's own entries that is later.
+/// Adds entries to a list of a file. Each one is inserted before the first of the file's own entries that has a later time.
 ///
-/// In a list in brackets, the new entries stay at the end. `None` if the list cannot be edited, or if it cannot have the
-/// comments of the new entries.
+/// In a list in brackets, the new entries are appended. `None`: the list cannot be edited, or the comments of the new
+/// entries cannot be written into it.
 pub(super) fn add(file: &[u8], key: &str, own: &[Entry], new: &[&Entry], order: &[&str]) -> Option<Vec<u8>> {
-    // The latest time up to each entry: the first that is later than a time is the first of the list that is.
+    // For each entry, the latest time of the list up to that entry. These times ascend, so the binary search below finds
+    // the first entry that is later than a given time.
     let mut latest = Vec::with_capacity(own.len());
     for entry in own {
         latest.push(entry.at().max(latest.last().copied().flatten()));
@@ -115,12 +118,13 @@ pub(super) fn add(file: &[u8], key: &str, own: &[Entry], new: &[&Entry], order: 
     edited(file, key, &parts, &changes, order)
 }
 
-/// A list put together from parts. If it is not a block list, the changes are made one by one, which loses comments of
-/// new entries; `None` if there are any.
+/// Writes a list that consists of `parts`. If the list is not a block list, makes `changes` one by one, which loses the
+/// comments of new entries. `None`: there are such comments, or the list cannot be edited.
 fn edited(file: &[u8], key: &str, parts: &[Part<'_>], changes: &[Change], order: &[&str]) -> Option<Vec<u8>> {
     let is_new = |it: &Part<'_>| matches!(it, Part::New(..));
     let arranged = if parts.iter().all(is_new) {
-        // Without an item, the list is not there, or has no lines. A first item shows where the lines go.
+        // The list is missing or has no lines. The first new item is appended to make a list with lines. `Part::Gone`
+        // removes it again, because `parts` contains the same item with its comments.
         let first = changes.iter().find(|it| matches!(it, Change::Append { .. }));
         let file = first.and_then(|it| header_edit::edit(file, std::slice::from_ref(it), order).ok());
         let parts: Vec<_> = parts.iter().copied().chain([Part::Gone(0)]).collect();
@@ -133,8 +137,8 @@ fn edited(file: &[u8], key: &str, parts: &[Part<'_>], changes: &[Change], order:
     arranged.or_else(|| (!parts.iter().any(is_lost)).then(plain).flatten())
 }
 
-/// OURS with the merged set of a key. `None` if the value of a version is not a list, if the list of OURS cannot be
-/// edited, or if it cannot have the comments of the new items.
+/// Returns OURS with the merged set of a key. `None`: the value of a version is not a list, the list of OURS cannot be
+/// edited, or the comments of the new items cannot be written into it.
 pub(super) fn set_of(
     file: &[u8],
     key: &str,
@@ -173,7 +177,7 @@ pub(super) fn set_of(
     }
 }
 
-/// An item's name: `step-2` and `2` are one dependency.
+/// The text by which items are compared. `step-2` and `2` are the same dependency.
 fn named(key: &str, value: &Value) -> String {
     let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
     if key != "depends" {

@@ -1,4 +1,4 @@
-//! Merging front matters, key by key.
+//! Merges front matters, key by key.
 
 use std::collections::BTreeMap;
 
@@ -23,7 +23,7 @@ pub(super) struct MergedHeader {
 /// Keys with the time of the last change; the later time is kept.
 const CHANGED_AT: [&str; 4] = ["updated", "updated_at", "last_updated", "modified"];
 
-/// None if the front matters must be merged by lines.
+/// `None`: the front matters must be merged by lines.
 pub(super) fn merge(
     sides: &Sides<'_>,
     kind: FileKind,
@@ -41,7 +41,8 @@ pub(super) fn merge(
         if let Ok(whole) = whole {
             return clean(whole.as_deref().unwrap_or(one));
         }
-        // The list of the other side may be one that can be edited. Otherwise there is a conflict about this key.
+        // The missing entries cannot be added to the list of this side. If the list of OURS can be edited, the entries are
+        // merged into it below. Otherwise the key is in conflict.
     }
     match [base, ours, theirs].map(Side::has_header) {
         [_, true, true] => {}
@@ -66,17 +67,17 @@ pub(super) fn merge(
     merge.assemble(lines)
 }
 
-/// A list cannot take the entries that it lacks.
+/// Missing entries cannot be added to a list.
 struct CannotTake;
 
-/// The front matter of the only side that changed it, with the entries of the base that it lacks: an `undo` or a revert
-/// changes the status back, but the attempt stays readable. `None` if it lacks none.
+/// Returns the front matter of the only side that changed it, with the entries of the base that it lacks. So if an `undo` or
+/// a revert changes the status back, the attempt is preserved. `None`: no entry is missing.
 fn with_entries_of(base: &Side<'_>, side: &Side<'_>, order: &[&str]) -> Result<Option<Vec<u8>>, CannotTake> {
     let mut file = None;
     for key in LOGS {
         let Some(mut before) = entries::read(base.get(key)).filter(|it| !it.is_empty()) else { continue };
         entries::drop_heading(&mut before, side.piece(key));
-        // A text instead of a list cannot take entries.
+        // If the value is not a list, or the side has no front matter, no entries can be added.
         let own = entries::read(side.get(key)).filter(|_| side.has_header()).ok_or(CannotTake)?;
         let lacking = entries::missing(&before, &own);
         if !lacking.is_empty() {
@@ -87,7 +88,7 @@ fn with_entries_of(base: &Side<'_>, side: &Side<'_>, order: &[&str]) -> Result<O
     Ok(file)
 }
 
-/// Entries that the merge itself adds to the lists.
+/// Entries that the merge itself creates, each with the key of its list.
 type More = Vec<(&'static str, Entry)>;
 
 struct Merge<'a> {
@@ -97,9 +98,9 @@ struct Merge<'a> {
     file: Vec<u8>,
     /// Keys whose piece is taken unchanged from one side.
     taken: BTreeMap<String, Winner>,
-    /// Keys that `file` has in their final form.
+    /// Keys whose merged value is in `file`.
     settled: Vec<String>,
-    /// Keys whose entries could not be put together: a conflict.
+    /// Keys whose entries could not be merged. They are in conflict.
     disputed: Vec<String>,
     decided: Vec<String>,
 }
@@ -127,7 +128,8 @@ impl<'a> Merge<'a> {
             statuses.map(|word| WrittenStatus { word, status: word.and_then(|it| words.read(it)) });
         let [base, ours, theirs] = self.all().map(|it| entries::read(it.get("attempts")));
         let base = base?;
-        // A text in place of a list that had entries is a conflict, which does not concern the other keys.
+        // If a side has another value in place of a list that had entries, only this key is in conflict. The other keys are
+        // merged as if the list were empty.
         let or_none = |it: Option<Vec<Entry>>| it.or_else(|| (!base.is_empty()).then(Vec::new));
         let (ours, theirs) = (or_none(ours)?, or_none(theirs)?);
         let brief = |of: Vec<&Entry>| {
@@ -230,7 +232,8 @@ impl<'a> Merge<'a> {
             let read = [base, ours, theirs].map(|it| entries::read(it.get(key)));
             let had_entries = read[0].as_ref().is_some_and(|it| !it.is_empty());
             let [Some(before), Some(own), Some(mut other)] = read else {
-                // A text instead of a list is merged like any other value, but cannot take entries.
+                // A value that is not a list is merged like any other value. But if entries must be added to it, the front
+                // matters are merged by lines.
                 if !extra.is_empty() {
                     return None;
                 }
@@ -276,8 +279,8 @@ impl<'a> Merge<'a> {
         }
     }
 
-    /// Joins the pieces: those of OURS stay in their order, and each piece that only THEIRS has is inserted at the
-    /// place that [`Self::place_of`] finds.
+    /// Joins the pieces. Those of OURS stay in their order. Each piece that only THEIRS has is inserted at the index that
+    /// [`Self::place_of`] returns.
     fn assemble(mut self, lines: &dyn TextMerge) -> Option<MergedHeader> {
         let file = std::mem::take(&mut self.file);
         let own = Own::read(&file)?;
@@ -310,8 +313,8 @@ impl<'a> Merge<'a> {
         Some(MergedHeader { bytes, is_clean, decided: self.decided })
     }
 
-    /// The index at which a key that only THEIRS has is inserted: after the nearest key that precedes it in the table
-    /// of keys; if there is none, after the nearest key that precedes it in THEIRS.
+    /// Returns the index at which a key that only THEIRS has is inserted. This is after the nearest key that precedes it in
+    /// `order`, or, if there is none, after the nearest key that precedes it in THEIRS.
     fn place_of(&self, out: &[(String, Vec<u8>)], before: &[Piece], key: &str) -> usize {
         let find = |name: &str| out.iter().position(|(it, _)| it == name);
         let rank = self.order.iter().position(|it| *it == key);
@@ -358,7 +361,8 @@ impl<'a> Merge<'a> {
         merged_lines(before, own, other, lines)
     }
 
-    /// Whether every key has the value of THEIRS or the edited value of OURS, or may have parts of both.
+    /// Checks the merged front matter. Each key must have the value of THEIRS or the edited value of OURS, unless its value
+    /// may have parts of both. No entry that was merged into the edited OURS may be missing.
     fn is_meant(&self, bytes: &[u8], edited: &Tree) -> bool {
         let Some(tree) = Tree::of_file(bytes) else { return false };
         let [_, ours, theirs] = self.all();

@@ -26,7 +26,8 @@ fn entries_that_a_list_cannot_take_are_a_conflict() {
             assert!(!got.is_clean);
         }
     }
-    // A list in brackets cannot take the comment of an entry. The list of the other side can take all.
+    // The comment of an entry cannot be written into a list in brackets. All entries can be added to the list of the other
+    // side.
     let (noted, brackets) = (log.replace("  - at", "  # why\n  - at"), "attempts: [{outcome: failed}]\n");
     let got = merged(STEP, Some(&of(&noted, "")), &of(brackets, ""), &of(&noted, "\nMore.\n"));
     assert_eq!((text(&got), got.is_clean), (of(&conflict(brackets, &noted), "\nMore.\n"), false));
@@ -49,7 +50,7 @@ fn items_of_theirs_keep_their_comments() {
         &of(&[&first, theirs]),
         &of(&[&first, own, theirs, &third]),
     );
-    // Another indentation and other line ends of OURS.
+    // OURS has another indentation and other line endings.
     let crlf = |text: &str| text.replace('\n', "\r\n");
     let flat = |text: &str| {
         text.lines().map(|it| it.strip_prefix("  ").unwrap_or(it).to_owned() + "\n").collect::<String>()
@@ -126,14 +127,14 @@ fn in_a_file_with_mixed_line_ends_each_line_keeps_its_own() {
     let base = of("pending", "A", "two");
     let theirs = of("pending", "B", "2\nmore");
     clean(STEP, &base, &of("completed", "A", "two"), &theirs, &of("completed", "B", "2\nmore"));
-    // OURS alone has mixed line ends, and THEIRS has those of the base or others.
+    // Only OURS has mixed line endings. THEIRS has the same line endings as the base, or other ones.
     let plain = |it: &str| it.replace("\r\n", "\n");
     let (ours, theirs) = (of("completed", "A", "two"), plain(&of("pending", "B", "two")));
     for theirs in [theirs.replace('\n', "\r\n"), theirs] {
         let got = merged(STEP, Some(&plain(&base)), &ours, &theirs);
         assert_eq!((text(&got), got.is_clean), (of("completed", "B", "two"), true));
     }
-    // OURS changed what ends the first line.
+    // OURS changed the line ending of the first line.
     let start = |it: String| it.replacen("\r\n", "\n", 1);
     let (ours, both) = (start(of("completed", "A", "two")), start(of("completed", "B", "2\r\nmore")));
     clean(STEP, &base, &ours, &of("pending", "B", "2\r\nmore"), &both);

@@ -1,6 +1,6 @@
 //! The two sides of a text with conflict markers.
 
-/// The text with each conflict replaced by OURS, and by THEIRS.
+/// Two versions of a text with conflicts: one with OURS in place of each conflict, and one with THEIRS.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Picked {
     pub ours: Vec<u8>,
@@ -18,7 +18,8 @@ enum At {
 /// The sizes of git's markers, which are longer for renamed files and merged bases.
 pub const SIZES: std::ops::RangeInclusive<usize> = 7..=15;
 
-/// Reads the markers of a text, in any of git's styles; `None` if there are no markers, or if they are incomplete.
+/// Resolves the conflicts of a text to either side. The markers can have any of git's styles. `None`: there are no markers,
+/// or they are incomplete.
 pub fn pick(text: &[u8], marker_size: usize) -> Option<Picked> {
     let mut picked = Picked { ours: Vec::new(), theirs: Vec::new() };
     let (mut at, mut n) = (At::Common, 0);

@@ -1,7 +1,7 @@
 //! Merges two versions of a plan file: known parts by meaning, the rest by lines.
 //!
-//! Pure: the merge by lines is passed in. The result has the bytes of OURS wherever nothing had to change. A file that
-//! cannot be read on one side, or whose result would lose an entry, is merged by lines as a whole.
+//! The functions are pure: the caller passes the function that merges by lines. Where nothing has to change, the result has
+//! the bytes of OURS. If one side cannot be parsed, or the result would lose an entry, the whole file is merged by lines.
 
 mod body;
 mod entries;
@@ -31,7 +31,7 @@ pub trait TextMerge {
     fn merge(&self, base: &[u8], ours: &[u8], theirs: &[u8]) -> Option<TextMerged>;
 }
 
-/// A text, with conflict markers unless it is clean.
+/// A merged text. If it is not clean, it has conflict markers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TextMerged {
     pub bytes: Vec<u8>,
@@ -65,7 +65,7 @@ impl FileKind {
     }
 }
 
-/// The versions of one file. Without a base both sides added it.
+/// The versions of one file. If both sides added the file, `base` is `None`.
 #[derive(Debug, Clone, Copy)]
 pub struct Versions<'a> {
     pub path: &'a str,
@@ -78,9 +78,9 @@ pub struct Versions<'a> {
 pub struct Merged {
     pub bytes: Vec<u8>,
     pub is_clean: bool,
-    /// What the merge chose, for people; empty if the file was merged by lines.
+    /// The decisions of the merge, as texts for people. Empty if the file was merged by lines.
     pub decided: Vec<String>,
-    /// The sides have two different files of this name, not versions of one file.
+    /// Whether OURS and THEIRS are two different files with the same name, instead of versions of one file.
     pub is_other_file: bool,
 }
 
@@ -145,7 +145,7 @@ struct Side<'a> {
 }
 
 impl<'a> Side<'a> {
-    /// None if the file cannot be read as a plan file.
+    /// `None`: the file cannot be parsed, or its front matter cannot be divided into keys.
     fn read(path: &str, bytes: &'a [u8]) -> Option<Self> {
         let parsed = source::parse(path, bytes);
         if !parsed.problems.is_empty() || bytes.contains(&0) {
@@ -172,7 +172,7 @@ impl<'a> Side<'a> {
         self.text_of("title").map(str::to_owned).or_else(|| heading(self.body))
     }
 
-    /// The lines of a key with the comments above it; empty if it is not there.
+    /// The lines of a key with the comments above it. Empty if the key is missing.
     fn piece(&self, key: &str) -> &'a [u8] {
         let found = self.pieces.entries.iter().find(|it| it.key == key);
         found.map_or(&[][..], |it| &self.parts.bytes[it.range.clone()])
@@ -243,8 +243,8 @@ impl Sides<'_> {
         self.has_base && ours == theirs && ours != base
     }
 
-    /// Whether the versions belong to one file. Rename detection pairs similar files, and two branches can
-    /// use one name for two files.
+    /// Whether the versions belong to one file. They may not, because git's rename detection pairs similar files, and two
+    /// branches can use one name for two files.
     ///
     /// A moved step has another id, but the same time of creation.
     fn are_one_file(&self) -> bool {
@@ -267,7 +267,7 @@ impl Sides<'_> {
     }
 }
 
-/// What ends the lines of a file; `None` if they end differently, or if none ends.
+/// The line ending of a file. `None`: the file has mixed line endings, or none.
 pub fn line_end(bytes: &[u8]) -> Option<&'static str> {
     let (mut crlf, mut lf) = (false, false);
     for (at, _) in bytes.iter().enumerate().filter(|(_, it)| **it == b'\n') {
@@ -280,7 +280,7 @@ pub fn line_end(bytes: &[u8]) -> Option<&'static str> {
     }
 }
 
-/// A version with the line ends of another one. A file whose first line already ends like that stays as it is.
+/// Converts the line endings of a version to `eol`. A version whose first line already has this ending is not changed.
 fn with_line_ends(bytes: &[u8], eol: Option<&str>) -> Result<Vec<u8>, std::str::Utf8Error> {
     let text = std::str::from_utf8(bytes)?;
     let first = bytes.iter().position(|it| *it == b'\n');
@@ -291,7 +291,7 @@ fn with_line_ends(bytes: &[u8], eol: Option<&str>) -> Result<Vec<u8>, std::str::
     }
 }
 
-/// Whether a version has attempts, notes or confirmations that none of the later ones has.
+/// Whether a version has attempts, notes or confirmations that are in no version of `later`.
 pub fn missing_logs(version: &[u8], later: &[Vec<u8>]) -> bool {
     let Some(of) = Tree::of_file(version) else { return false };
     let later: Vec<Tree> = later.iter().filter_map(|it| Tree::of_file(it)).collect();
@@ -313,13 +313,13 @@ pub struct Identity {
     title: String,
 }
 
-/// None without a time of creation or a title, and for a file that cannot be read.
+/// `None`: the file has no time of creation or no title, or it cannot be parsed.
 pub fn identity(file: &[u8]) -> Option<Identity> {
     let side = Side::read("", file)?;
     Some(Identity { created_at: side.text_of("created_at")?.to_owned(), title: side.title()? })
 }
 
-/// How much two files look like versions of one step; 0 if they are not.
+/// Rates from 0 to 4 how likely two files are versions of the same step. 0: they are not.
 ///
 /// A renumbered step keeps its time of creation and its title. The step that `squash` makes keeps the time of creation
 /// and the id of its first part, whose title becomes a heading above its text.
@@ -346,8 +346,8 @@ pub fn holds_step(file: &[u8], step: &[u8]) -> bool {
     !text.is_empty() && file.body.replace("\r\n", "\n").contains(&text) || has_heading(&file, &step)
 }
 
-/// Whether `squash` added parts to a version since an earlier one: headings of level 1 below its title that the
-/// earlier version lacks.
+/// Whether `squash` added parts to a version since an earlier one. Such a part has a heading of level 1, which is below the
+/// title and which the earlier version lacks.
 pub fn holds_more_steps(file: &[u8], earlier: &[u8]) -> bool {
     let headings = |bytes: &[u8]| -> Vec<String> {
         let Some(side) = Side::read("", bytes) else { return Vec::new() };
@@ -376,7 +376,7 @@ pub fn with_logs_of(file: &[u8], other: &[u8], known: Option<&[u8]>) -> Option<V
         let wanted: Vec<_> = entries::missing(&other, &known).into_iter().cloned().collect();
         let new = entries::missing(&wanted, &own);
         if !new.is_empty() {
-            // The entries matter more than comments that the list cannot take.
+            // If the comments of the entries cannot be written into the list, the entries are added without comments.
             let plain = || new.iter().map(|it| (*it).clone().without_comments()).collect::<Vec<_>>();
             merged = entries::add(&merged, key, &own, &new, STEP_KEYS).or_else(|| {
                 entries::add(&merged, key, &own, &plain().iter().collect::<Vec<_>>(), STEP_KEYS)
@@ -386,13 +386,13 @@ pub fn with_logs_of(file: &[u8], other: &[u8], known: Option<&[u8]>) -> Option<V
     (merged != file).then_some(merged)
 }
 
-/// A file with the text of another one below its own front matter.
+/// Returns the front matter of `file`, followed by the body of `other`.
 pub fn with_body_of(file: &[u8], other: &[u8]) -> Vec<u8> {
     let [header, body] = [file, other].map(|it| (it, front_matter::split(it).body_start()));
     [&header.0[..header.1], &body.0[body.1..]].concat()
 }
 
-/// The attempts, notes and confirmations of a version that are later than a time, in a few words each.
+/// The attempts, notes and confirmations of a version that are later than a time, each as a short text.
 pub fn logs_since(version: &[u8], time: Time) -> Vec<String> {
     let Some(tree) = Tree::of_file(version) else { return Vec::new() };
     let of = |key: &str| {
@@ -405,7 +405,7 @@ pub fn logs_since(version: &[u8], time: Time) -> Vec<String> {
     entries::LOGS.iter().flat_map(|key| of(key)).collect()
 }
 
-/// The attempts, notes and confirmations of a version that a later one lacks, in a few words each.
+/// The attempts, notes and confirmations of a version that a later version lacks, each as a short text.
 pub fn lost(version: &[u8], later: &[u8]) -> Vec<String> {
     let (of, now) = (Tree::of_file(version), Tree::of_file(later));
     let read = |tree: &Option<Tree>, key: &str| {

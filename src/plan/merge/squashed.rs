@@ -18,7 +18,7 @@ struct Section<'a> {
     gap: &'a str,
 }
 
-/// The sections of a body; none if it begins with other text.
+/// The sections of a body. `None`: it begins with other text.
 fn sections(body: &str) -> Option<Vec<Section<'_>>> {
     let headings = markdown::sections(body).headings.into_iter().filter(|it| it.level == 1);
     let headings: Vec<_> = headings.map(|it| (it.span.start, it.text)).collect();
@@ -42,8 +42,11 @@ fn text_of<'a>(of: &[Section<'a>], name: &Name) -> Option<&'a str> {
     of.iter().find(|it| it.name == *name).map(|it| it.text)
 }
 
-/// If steps were squashed into this one, returns both texts with all sections in the same order; only the titles can
-/// differ. None if both changed the text of one section, or if a side that squashed nothing changed the title.
+/// If steps were squashed into this one, returns the bodies of OURS and THEIRS with all sections merged. The two bodies
+/// differ at most in their titles.
+///
+/// `None`: both sides changed the text of the same section, a side that squashed nothing changed the title, or a body does
+/// not consist of sections.
 pub(super) fn alike([base, ours, theirs]: &[String; 3]) -> Option<[String; 2]> {
     let (common, own, other) = (sections(base)?, sections(ours)?, sections(theirs)?);
     let ([title, own_parts @ ..], [their_title, their_parts @ ..]) = (own.as_slice(), other.as_slice())
@@ -77,7 +80,8 @@ pub(super) fn alike([base, ours, theirs]: &[String; 3]) -> Option<[String; 2]> {
     Some([with(title, their_title), with(their_title, title)])
 }
 
-/// The sections of OURS in their order. A section that only THEIRS has is put before the section that follows it there.
+/// The sections of OURS in their order. A section that only THEIRS has is inserted before the section that follows it in
+/// THEIRS.
 fn order<'s>(own: &'s [Section<'_>], other: &'s [Section<'_>]) -> Vec<&'s Name> {
     let mut names: Vec<&Name> = own.iter().map(|it| &it.name).collect();
     let mut next = None;

@@ -9,30 +9,30 @@ pub(super) enum Winner {
     Theirs,
 }
 
-/// How the attempts of the sides relate; each attempt is a pair of time and outcome.
+/// Compares the attempts of the versions. Each attempt is a pair of time and outcome.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Tries {
-    /// Those that only OURS has.
+    /// The attempts that only OURS has.
     pub(super) ours: Vec<(String, String)>,
-    /// Those that only THEIRS has.
+    /// The attempts that only THEIRS has.
     pub(super) theirs: Vec<(String, String)>,
-    /// Whether each side has attempts that the base lacks.
+    /// Whether OURS has attempts that the base lacks, and whether THEIRS has.
     pub(super) are_new: [bool; 2],
-    /// Whether each side lacks attempts that the base has, for example if a rebase replays a commit on an older
-    /// version.
+    /// Whether OURS lacks attempts that the base has, and whether THEIRS does. This happens, for example, if a rebase
+    /// replays a commit on an older version.
     pub(super) are_older: [bool; 2],
     /// Whether the base is itself a merge, as after a criss-cross merge. Then a side that lacks attempts of the base is
     /// merely out of date and has not changed the status.
     pub(super) is_base_merged: bool,
-    /// Whether both sides have the same new title, for example after a squash that both have. Then the base is older
-    /// than what the sides have in common.
+    /// Whether both sides have the same new title, for example because both contain the same squash. Then the sides have a
+    /// common version that is newer than the base.
     pub(super) are_retitled: bool,
 }
 
 /// Decides between the statuses of a step. `None`: only a person can decide.
 ///
-/// A missing status is `pending`. An unknown word wins only if the other side has not changed the status, or if only
-/// its own side has extra attempts.
+/// A missing status is `pending`. An unknown word wins in two cases: the other side has not changed the status, or only
+/// the side with the word has attempts that the other side lacks.
 pub(super) fn of_step(
     base: WrittenStatus<'_>,
     ours: WrittenStatus<'_>,
@@ -91,7 +91,7 @@ fn is_completed_later(
     side.known() == Some(StepStatus::Completed) && last.1 == "completed" && is_later
 }
 
-/// The order of statuses without attempts; the later one wins.
+/// The rank of a status if the attempts do not decide. The status with the higher rank wins.
 fn how_far(status: StepStatus) -> usize {
     let order = [
         StepStatus::Pending,
@@ -105,7 +105,7 @@ fn how_far(status: StepStatus) -> usize {
 }
 
 /// Decides between the statuses of a plan. If only one side changed the status, that side wins. Otherwise active wins
-/// over draft, and completed and abandoned win over both; between completed and abandoned only a person can decide.
+/// over draft, and completed and abandoned win over both. `None`: a person must decide, as between completed and abandoned.
 pub(super) fn of_plan(
     base: Option<PlanStatus>,
     ours: Option<PlanStatus>,
@@ -157,7 +157,8 @@ pub(super) struct WrittenClaim {
     pub(super) at: Option<String>,
 }
 
-/// Which of two claims on one step holds: the earlier one, then the one with the smaller id.
+/// Decides which of two claims on one step stays: the earlier one, or, if the times are equal, the one with the smaller
+/// id.
 pub(super) fn of_claims(ours: &WrittenClaim, theirs: &WrittenClaim) -> Winner {
     let rank = |it: &WrittenClaim| (it.at.is_none(), it.at.clone(), it.id.clone());
     if rank(ours) <= rank(theirs) { Winner::Ours } else { Winner::Theirs }
@@ -179,7 +180,7 @@ mod tests {
         WrittenStatus { word: Some(word), status: crate::plan::words::Words::default().read(word) }
     }
 
-    /// Attempts are pairs of a time and an outcome. Attempts that both sides have are given for both.
+    /// `ours` and `theirs` are all attempts of each side, as pairs of time and outcome.
     #[track_caller]
     fn check(statuses: [&str; 3], ours: &[(&str, &str)], theirs: &[(&str, &str)], winner: Option<Winner>) {
         let own = |of: &[(&str, &str)], not: &[(&str, &str)]| {
@@ -220,11 +221,11 @@ mod tests {
         check(["completed", "completed", "blocked"], &[("03", "note")], &[F2], Some(Theirs));
         // The same status on both sides, also if the words differ.
         check(["pending", "done", "completed"], &[C1], &[F2], Some(Ours));
-        // One side knows all that the other knows, and more.
+        // One side has all attempts of the other side, and more.
         check(["pending", "completed", "failed"], &[C1], &[C1, F2], Some(Theirs));
         check(["pending", "completed", "pending"], &[C1], &[C1, R3], Some(Theirs));
         check(["in_progress", "completed", "pending"], &[C1], &[C1, R3], Some(Theirs));
-        // Each has attempts that the other lacks.
+        // Each side has attempts that the other side lacks.
         check(["pending", "completed", "failed"], &[C1], &[F2], Some(Ours));
         check(["in_progress", "failed", "blocked"], &[F2], &[B3], Some(Theirs));
         check(["in_progress", "failed", "blocked"], &[("03", "failed")], &[B3], Some(Ours));

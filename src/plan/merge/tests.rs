@@ -3,7 +3,8 @@ use proptest::prelude::*;
 use super::*;
 use crate::plan::words::Words;
 
-/// Takes a text that only one side changed; otherwise puts both whole texts between conflict markers.
+/// A simple [`TextMerge`]. If only one side changed a text, the result is that side. Otherwise the result has both texts
+/// between conflict markers.
 struct Whole;
 
 impl TextMerge for Whole {
@@ -81,14 +82,14 @@ fn a_step_that_both_squashed_holds_the_parts_of_both() {
         (squashed("All", data), squashed("All", tests), Some(squashed("All", both))),
         (squashed("All", data), squashed("All", data), Some(squashed("All", data))),
         (squashed("All", both), squashed("All", data), Some(squashed("All", both))),
-        // Squashed once more on one side, and with a part that both have.
+        // Squashed twice, on one side or on both, so that an earlier title is a part.
         (squashed("All", both), squashed("All\n\n# Old", tests), Some(squashed("All\n\n# Old", both))),
         (
             squashed("All\n\n# Own", data),
             squashed("All\n\n# Old", tests),
             Some(squashed("All\n\n# Own\n\n# Old", both)),
         ),
-        // Two titles: a person decides, and the parts of both are there whichever is taken.
+        // Two titles are a conflict. Both sides of the conflict have all parts.
         (squashed("One", data), squashed("Two", tests), None),
     ];
     for (ours, theirs, expected) in cases {
@@ -134,7 +135,7 @@ fn a_step_that_both_squashed_loses_only_the_parts_that_a_person_removed() {
         format!("---\nid: auth:2\n---\n\n{}\n", parts.join("\n\n"))
     };
     let base = of(&["Both", "Schema", "Tests"]);
-    // As after a conflict that a person resolved with the text of one side only.
+    // OURS lacks a part, as after a conflict that a person resolved with the text of one side only.
     let ours = of(&["Own", "Schema", "Data"]);
     let theirs = of(&["All", "Both", "Schema", "Tests", "Pages"]);
     let got = merged(STEP, Some(&base), &ours, &theirs);
@@ -431,7 +432,7 @@ proptest! {
         let can_be_read = |it: &str| Side::read(STEP, it.as_bytes()).is_some();
         let are_whole = [&base, &ours, &theirs].iter().all(|it| can_be_read(it));
         prop_assert!(!(got.is_clean && are_whole) || can_be_read(&text(&got)), "{}", text(&got));
-        // What one side took away by hand is gone if the other side changed nothing.
+        // If only one side changed the file, that side is the result, even if it lacks entries of the other side.
         let both_changed = base != ours && base != theirs;
         if got.is_clean && are_whole && both_changed {
             for version in [&ours, &theirs] {

@@ -186,7 +186,7 @@ fn a_note_may_be_a_plain_text() {
 }
 
 proptest::proptest! {
-    /// Whatever a file holds, it is read, and its problems have places inside it.
+    /// A file with any bytes can be read, and its problems are on lines of the file.
     #[test]
     fn any_bytes_are_read(bytes in proptest::collection::vec(proptest::num::u8::ANY, 0..400), head in "(---\n)?(status: [a-z]{0,9}\n)?") {
         let mut all = head.into_bytes();

@@ -1,4 +1,4 @@
-//! Links in prose to the files of plans: they are updated when a plan's directory or a step's file gets another name.
+//! Updates links in prose to the files of plans when a plan's directory or a step's file gets another name.
 
 use std::ops::Range;
 
@@ -6,10 +6,11 @@ use crate::plan::id::PlanId;
 use crate::text::front_matter;
 use crate::text::markdown;
 
-/// Returns a file in which the links to a plan's files use the plan's new name; `None` if it has no such link.
+/// In a file's links to the files of a plan, replaces the plan's old name by its new one. Returns the changed file, or
+/// `None` if there is no such link.
 ///
-/// The file is in a directory next to the plan's. Only link destinations such as `../old/step-2.md` change, because the
-/// plan's name may mean something else in other text.
+/// The file must be in a directory next to the plan's directory. Only link destinations such as `../old/step-2.md`
+/// change, because the plan's name may mean something else in other text.
 pub(crate) fn followed(file: &[u8], old: &PlanId, new: &PlanId) -> Option<Vec<u8>> {
     rewritten(file, new.as_str(), |destination| {
         let (rest, name) = outside(destination)?;
@@ -25,9 +26,11 @@ pub(crate) struct MovedFile {
     pub(crate) to: String,
 }
 
-/// Returns a file in which the links to a moved step's file use its new name; `None` if it has no such link.
+/// In a file's links to a moved step's file, replaces the old name by the new one. Returns the changed file, or `None` if
+/// there is no such link.
 ///
-/// `own` is the plan in whose directory the file is; `None`: it is in another directory next to the plans.
+/// `own` is the plan whose directory contains the file. It is `None` if the file is in another directory next to the
+/// directories of the plans.
 pub(crate) fn followed_step(file: &[u8], own: Option<&PlanId>, moved: &MovedFile) -> Option<Vec<u8>> {
     rewritten(file, &moved.to, |destination| {
         let start = match outside(destination) {
@@ -62,7 +65,7 @@ fn rewritten(file: &[u8], name: &str, find: impl Fn(&str) -> Option<Range<usize>
     (from > 0).then_some(after)
 }
 
-/// A destination without `./` before it.
+/// Removes each `./` at the beginning of a destination.
 fn inside(destination: &str) -> &str {
     let mut path = destination;
     while let Some(rest) = path.strip_prefix("./") {
@@ -99,7 +102,7 @@ fn decoded(name: &str) -> Option<String> {
     String::from_utf8(bytes).ok()
 }
 
-/// Percent-encodes a name for a link destination, whether or not the destination is enclosed in `<>`.
+/// Percent-encodes a name. The result is valid in a link destination both with and without `<>` around it.
 fn written(name: &str) -> String {
     let mut text = String::with_capacity(name.len());
     for c in name.chars() {

@@ -1,4 +1,5 @@
-//! The steps that the prose of a Dependencies section names: single ones, lists, ranges, and all that come before.
+//! Finds the steps that the prose of a Dependencies section names: single steps, lists, ranges, and phrases such as "all
+//! previous steps".
 
 use std::collections::HashSet;
 use std::ops::Range;
@@ -10,11 +11,11 @@ use crate::plan::step_number::StepNumber;
 
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Mentions {
-    /// Each once. If `says_all`, the earlier steps of the plan are first.
+    /// Without duplicates. If `says_all` is true, the earlier steps of the plan come first.
     pub(super) steps: Vec<StepId>,
-    /// The ranges that would add too many steps to `steps`, which contains only their ends.
+    /// The ranges that would add too many steps to `steps`. Of such a range, `steps` contains only the two ends.
     pub(super) ranges: Vec<StepRange>,
-    /// The text says "all previous steps", so steps that are later inserted before this step count, too.
+    /// Whether the text says "all previous steps". Such a text also names steps that are inserted before this step later.
     pub(super) says_all: bool,
 }
 
@@ -24,11 +25,11 @@ impl Mentions {
     }
 }
 
-/// Finds what the text of a step names. `numbers` are those of its plan's steps, sorted; a range means those of
-/// `numbers` that are in it, and its ends.
+/// Finds the steps that the text of a step names. `numbers` are the numbers of all steps of its plan, sorted. A range
+/// means its two ends and all `numbers` between them.
 ///
-/// The time is linear in the text and in what is found. Each step of a plan may name all other steps, so ranges add at
-/// most [`MOST_SPELLED_OUT`] steps and their ends.
+/// The time is linear in the length of the text and the number of steps found. Every step of a plan may name all other
+/// steps, so ranges add at most [`MOST_SPELLED_OUT`] steps and their ends.
 pub(super) fn find(step: &StepId, text: &str, numbers: &[StepNumber]) -> Mentions {
     let folded = text.to_ascii_lowercase();
     let mut finder = Finder {
@@ -78,7 +79,7 @@ pub(super) fn find(step: &StepId, text: &str, numbers: &[StepNumber]) -> Mention
     Mentions { steps, ranges: ranges.collect(), says_all }
 }
 
-/// The parts of the ranges below `end`, sorted; ranges that overlap or touch are joined.
+/// Limits the ranges to indices below `end`, sorts them, and joins those that overlap or touch.
 fn merged(mut ranges: Vec<Range<usize>>, end: usize) -> Vec<Range<usize>> {
     ranges.sort_by_key(|it| it.start);
     let mut merged: Vec<Range<usize>> = Vec::new();
@@ -94,7 +95,7 @@ fn merged(mut ranges: Vec<Range<usize>>, end: usize) -> Vec<Range<usize>> {
 /// Words for what comes before a step.
 const PREVIOUS: [&str; 4] = ["previous", "preceding", "prior", "earlier"];
 
-/// Words that may precede the numbers in a line that contains nothing else.
+/// Words that may precede the numbers in a line that otherwise contains only numbers.
 const INTRODUCTIONS: &str = "depends on, depends, requires, needs, waits for, waiting for, after, blocked by, \
                              dependencies, dependency, prerequisites, prerequisite";
 
@@ -105,7 +106,8 @@ enum Before {
     One,
 }
 
-/// Reads what is around a word such as "previous": "all previous steps", "the previous step", not "no previous step".
+/// Determines from the text around a word such as "previous" whether all earlier steps are meant ("all previous
+/// steps") or the last one ("the previous step"). Returns `None` for other text, such as "no previous step".
 fn before(folded: &str, start: usize, end: usize) -> Option<Before> {
     let is_word_before = folded[..start].chars().next_back().is_some_and(char::is_alphanumeric);
     let noun = folded[end..].trim_start().strip_prefix("step").filter(|_| !is_word_before)?;
@@ -124,7 +126,7 @@ fn before(folded: &str, start: usize, end: usize) -> Option<Before> {
     Some(if is_all || is_plural { Before::All } else { Before::One })
 }
 
-/// A text without the blanks and the one line end at its beginning. An empty line is not skipped.
+/// Removes blanks and at most one line end from the beginning of a text. If an empty line follows, the line end stays.
 fn trimmed(text: &str) -> &str {
     let blank = [' ', '\t', '\r', '\u{a0}'];
     let rest = text.trim_start_matches(blank);
@@ -132,8 +134,8 @@ fn trimmed(text: &str) -> &str {
     next.filter(|it| !it.starts_with('\n')).unwrap_or(rest)
 }
 
-/// The words of the last clause of a text. Only the last 200 bytes are read, because this is done for many words of
-/// a text.
+/// Returns the words of the last clause of a text. Only the last 200 bytes are read, because this function is called
+/// for many positions in a text.
 fn clause(text: &str) -> impl DoubleEndedIterator<Item = &str> {
     const MOST: usize = 200;
     let from = (text.len().saturating_sub(MOST)..).find(|it| text.is_char_boundary(*it)).unwrap_or(0);
@@ -156,14 +158,14 @@ fn is_denied(text: &str) -> bool {
 struct Finder<'a> {
     step: &'a StepId,
     text: &'a str,
-    /// The text with ASCII letters in lower case; every byte keeps its place.
+    /// `text` with ASCII letters in lower case; byte offsets are the same in both.
     folded: &'a str,
     numbers: &'a [StepNumber],
     seen: HashSet<StepId>,
     steps: Vec<StepId>,
     /// Ranges of indices in `numbers`.
     ranges: Vec<Range<usize>>,
-    /// How many steps were added one by one because a range holds them.
+    /// How many steps were added one by one because a range contains them.
     n_spelled_out: usize,
 }
 
@@ -176,7 +178,7 @@ impl Finder<'_> {
         }
     }
 
-    /// Reads the numbers after the word "step", which ends at `end`; returns where they end.
+    /// Reads the numbers after the word "step", which is at `start..end`. Returns the offset at which the numbers end.
     fn list_after(&mut self, plan: &PlanId, start: usize, end: usize) -> Option<usize> {
         let rest = &self.folded[end..];
         let behind = rest.strip_prefix('s').map_or(rest, |it| it.strip_prefix(':').unwrap_or(it));
@@ -185,16 +187,17 @@ impl Finder<'_> {
             None => trimmed(behind).trim_start_matches(['#', '*', '_']),
         };
         let at = self.folded.len() - number.len();
-        // `step-1` is a name even if more characters follow its number; in other forms the number must end the word.
+        // `step-1` is a name even if more characters follow its number. In other forms, the number must be at the end
+        // of the word.
         let is_name = &self.folded[start..at] == "step-";
         let gap = &behind[..behind.len() - number.len()];
-        // On the next line, `1.` is the mark of a list.
+        // At the beginning of the next line, a number with a point, such as `1.`, is a list mark.
         let is_mark = gap.contains('\n')
             && number.trim_start_matches(|c: char| c.is_ascii_digit()).starts_with(['.', ')']);
         if gap.is_empty() || is_mark { None } else { self.list(plan, at, is_name) }
     }
 
-    /// Reads a list of numbers and ranges that begins at `at`; returns where it ends.
+    /// Reads a list of numbers and ranges that begins at `at`. Returns the offset at which the list ends.
     fn list(&mut self, plan: &PlanId, at: usize, is_name: bool) -> Option<usize> {
         let (first, mut end) = self.number(at, is_name)?;
         self.add(plan, &first);
@@ -214,8 +217,8 @@ impl Finder<'_> {
         }
     }
 
-    /// Adds the steps of a range, of which the caller has added the first one. If the range is in another plan, only
-    /// its last step is added.
+    /// Adds the steps of a range. The caller has already added the first step. If the range is in another plan, only its
+    /// last step is added.
     fn range(&mut self, plan: &PlanId, first: &StepNumber, last: &StepNumber) {
         if *plan == self.step.plan && first < last {
             let from = self.numbers.partition_point(|it| it < first);
@@ -241,11 +244,11 @@ impl Finder<'_> {
         digits.parse().ok().filter(|_| is_name || !goes_on).map(|it| (it, end))
     }
 
-    /// The number after one of these words, with or without the word "step" before it: `, 2`, `and step 2`, `–3`.
+    /// Reads the number after one of `words`. The word "step" may precede the number: `, 2`, `and step 2`, `–3`.
     fn number_after(&self, at: usize, words: &[&str]) -> Option<(StepNumber, usize)> {
         let rest = self.folded[at..].trim_start_matches(['`', '*', '_']);
         let beside = rest.trim_start_matches([' ', '\t', '\u{a0}']);
-        // A mark such as `-` at the beginning of the next line is a list mark.
+        // Only letters are accepted on the next line: a character such as `-` at its beginning is a list mark.
         let rest = if trimmed(rest).starts_with(char::is_alphabetic) { trimmed(rest) } else { beside };
         let after = words.iter().find_map(|word| {
             let after = rest.strip_prefix(word)?;
@@ -299,10 +302,10 @@ impl Finder<'_> {
     }
 }
 
-/// What makes a range of two numbers.
+/// Separators between the two numbers of a range.
 const RANGE: [&str; 9] = ["-", "–", "—", "‒", "...", "..", "…", "through", "to"];
 
-/// What makes a list of two numbers.
+/// Separators between the numbers of a list.
 const AND: [&str; 9] = [", and", ", or", ",", ";", "&", "+", "and", "or", "as well as"];
 
 #[cfg(test)]

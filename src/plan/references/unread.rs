@@ -1,7 +1,9 @@
 //! Finds texts of a step that look like a dependency but are in a form that planwatch does not read.
 //!
-//! The forms are few on purpose. A word such as "depends on" has to be followed directly by the name of an earlier step
-//! or of a step of another plan, or such a step has to be named in a section whose heading resembles `Dependencies`.
+//! Only a few forms are reported. All of them name an earlier step or a step of another plan:
+//! - directly after a word such as "depends on" at the beginning of a line;
+//! - in a section whose heading resembles `Dependencies`;
+//! - in a line of the Dependencies section that Markdown parses as HTML.
 
 use std::ops::Range;
 
@@ -19,18 +21,18 @@ pub(crate) enum Form {
     Html,
 }
 
-/// A place in the body that looks like a dependency.
+/// A part of the body that looks like a dependency.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Unread {
     pub(crate) form: Form,
-    /// Its first line, without the blanks around it.
+    /// The range of its first line in the body, without the blanks around the line.
     pub(crate) text: Range<usize>,
 }
 
 /// The maximum number of findings that are reported; a file with more is probably about something else.
 const MOST: usize = 10;
 
-/// What a line begins with, and whether the number of a step may follow without the word "step".
+/// Words at the beginning of a line, and whether a number or an id such as `plan:3` may follow without the word "step".
 const LABELS: [(&str, bool); 11] = [
     ("depends on", true),
     ("depends-on", true),
@@ -57,10 +59,11 @@ const HEADINGS: [&str; 8] = [
     "blocked by",
 ];
 
-/// Marks around a label and before a name: of emphasis, lists, tables, headings, links and code.
+/// Blanks and marks that may be around a label and before a name: those of emphasis, lists, tables, headings, links and
+/// code.
 const MARKS: [char; 12] = [' ', '\t', '*', '_', '`', '|', '#', '-', '+', ':', '[', '\u{a0}'];
 
-/// Finds what looks like a dependency on a step for which `is_known` is false.
+/// Finds text that looks like a dependency on a step for which `is_known` returns false.
 pub(crate) fn find(
     step: &StepId,
     (body, outline): (&str, &Outline),
@@ -117,7 +120,7 @@ struct Finder<'a> {
 }
 
 impl Finder<'_> {
-    /// Whether a step is earlier or in another plan, and not known as a dependency. Later steps never count.
+    /// Whether a step could be a dependency (it is an earlier step or is in another plan) but is not known as one.
     fn is_unread(&self, id: &StepId) -> bool {
         (id.plan != self.step.plan || id.number < self.step.number) && !(self.is_known)(id)
     }
@@ -157,7 +160,8 @@ impl Finder<'_> {
     }
 }
 
-/// Whether a Dependencies section without its comments says that there are no dependencies.
+/// Whether a Dependencies section says that there are no dependencies. `masked` is the section with blanks instead of
+/// its comments.
 fn begins_with_none(masked: &str) -> bool {
     means_none(masked.trim_start_matches(MARKS).trim_start(), masked)
 }

@@ -21,7 +21,7 @@ fn source(path: String, text: &str) -> Source {
     Source { path, content: Ok(Content { bytes: text.into(), etag: "e".to_owned(), modified }) }
 }
 
-/// Makes a plan of steps given as `number status depends…`.
+/// Makes a plan. Each step is given as `number status [depends]` or as `number status key: value`.
 fn plan(id: &str, head: &str, steps: &[&str]) -> Plan {
     let step = |line: &&str| {
         let mut words = line.split(' ');
@@ -281,7 +281,7 @@ fn only_the_tries_of_workers_count_and_only_since_the_last_reopening() {
     check(&[tried("expired", claim), tried("reopened", "by: ann"), tried("expired", claim)], 1);
 }
 
-/// Plans that depend on each other in every way, made of a few names, numbers and words.
+/// Random plans, made of a few names, numbers and words, so that they often depend on each other.
 fn any_plans() -> impl Strategy<Value = Vec<Plan>> {
     let status = select(&["pending", "pending", "completed", "in_progress", "failed", "skipped", "nope"][..]);
     let depend = select(&["1", "2", "3", "2.5", "9", "a:1", "b:2", "b:3", "c:1"][..]);
@@ -316,7 +316,7 @@ fn any_plans() -> impl Strategy<Value = Vec<Plan>> {
     })
 }
 
-/// The answers to the queries about all plans.
+/// The results of the queries about all plans.
 fn answers(plans: &Plans) -> impl PartialEq + std::fmt::Debug + use<> {
     let of = |it: &Plan| {
         let codes: Vec<_> = it.steps.iter().flat_map(|it| &it.problems).map(|it| it.code).collect();
@@ -339,8 +339,8 @@ proptest! {
     }
 }
 
-/// Gives each step a range of the steps before it. `left_out` has for each step how many are left out at the start and
-/// at the end.
+/// Gives each step a range of the steps before it. For each step, `left_out` contains the number of steps that the range
+/// leaves out at its start and at its end.
 fn with_ranges(mut plans: Vec<Plan>, left_out: &[(usize, usize)]) -> Vec<Plan> {
     let mut left_out = left_out.iter();
     // Archived plans get no ranges, because their dependencies may be looked up in a live plan of the same name.
@@ -368,7 +368,7 @@ fn spelled_out(plans: &[Plan]) -> Vec<Plan> {
     plans.iter().map(all).collect()
 }
 
-/// What is ready, what it waits for, its problems, and the order in which steps are claimed.
+/// For each step, whether it is ready, what it waits for, and its problems; also the order in which steps are claimed.
 fn readiness(plans: &Plans) -> impl PartialEq + std::fmt::Debug + use<> {
     let of = |plan: &Plan| {
         let step = |it: &Step| {
@@ -404,7 +404,7 @@ proptest! {
     }
 }
 
-/// Which steps of a plan are whole in its summary.
+/// Checks which steps of a plan are whole in its summary.
 #[track_caller]
 fn check_whole(head: &str, steps: &[&str], expected: &[bool]) {
     let whole = plan("p", head, steps);

@@ -19,7 +19,8 @@ use crate::text::scalar;
 const KEYS: &str = "title task number step_number body description status depends phase type assignee priority \
                     due tags touches verify confirm metadata notes";
 
-/// The other keys of `list --json`, which are accepted and ignored: a step keeps its own values.
+/// The other keys of `list --json`. They are accepted, but their values are ignored: a step keeps its own. Only
+/// `depends_ranges` has an effect: if it contains ranges, `depends` is ignored.
 const SHOWN: &str = "id plan ready claim lapsed unverified result attempts tasks_done tasks_total last_activity \
                      last_activity_source path etag problems custom created_by created_at confirmed waits_for \
                      depends_ranges schema_version kind";
@@ -131,7 +132,7 @@ fn item(
         status,
         notes: notes(nth, object)?,
         depends: match object.get("depends_ranges") {
-            // With ranges, `depends` holds only their ends; the step's text states them.
+            // Of each range, `depends` contains only the two ends, so it is ignored. The step's text states the ranges.
             Some(Value::Array(ranges)) if !ranges.is_empty() => None,
             _ => depends(plan, nth, object, numbers)?,
         },
@@ -182,7 +183,7 @@ fn lists(nth: usize, object: &Map<String, Value>) -> Result<Vec<Change>, NotStep
     Ok(changes)
 }
 
-/// Reads `notes`: a text, or a list of texts and of notes with a `text`.
+/// Reads `notes`: a string, or an array of strings and of objects with a `text`.
 fn notes(nth: usize, object: &Map<String, Value>) -> Result<Vec<String>, NotSteps> {
     let text = |it: &Value| it.as_str().or_else(|| it.get("text")?.as_str()).map(str::to_owned);
     let read = match object.get("notes") {
@@ -205,7 +206,8 @@ fn list_of(key: &str, texts: Vec<&str>) -> Change {
     set(key, NewValue::List(items))
 }
 
-/// A number means the item with that number; if no item has a number, the item at that position.
+/// Reads `depends`. A number means the item with that number or, if no item has a number, the item at that position,
+/// counted from 1. If there is no such item, it means an existing step.
 fn depends(
     plan: &Plan,
     nth: usize,

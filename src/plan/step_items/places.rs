@@ -7,12 +7,12 @@ use crate::plan::model::Plan;
 use crate::plan::step_number::{NoRoom, StepNumber};
 use crate::text::placeholders::one_line;
 
-/// The existing steps that a list of items means, and the numbers that the items get.
+/// The existing steps that the items of a list refer to, and the numbers that the items get.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Places {
-    /// For each item the index of the existing step that it means; `None`: a new step.
+    /// For each item, the index of the existing step that it refers to; `None` for a new step.
     pub(crate) steps: Vec<Option<usize>>,
-    /// For each item its number; no two are the same.
+    /// The number of each item. All numbers are different.
     pub(crate) numbers: Vec<StepNumber>,
 }
 
@@ -26,11 +26,11 @@ pub(crate) enum NotPlaced {
     NoRoom(#[from] NoRoom),
 }
 
-/// Matches items with steps, by number if the item has one, else by title, and numbers the rest.
+/// Matches items with existing steps, by number if the item has one, else by title, and gives each item a number.
 ///
-/// As many steps as possible keep their number: those of a longest subsequence of the list whose numbers ascend. A
-/// closed step that no item names stays, too. The other items get whole numbers where there is room, else numbers
-/// between two others. They do not get the numbers in `elsewhere`, which steps on other branches have.
+/// As many steps as possible keep their numbers: those of a longest subsequence of the list whose numbers ascend. A
+/// closed step that is not in the list keeps its number, too. The other items get whole numbers where there is room, else
+/// numbers between two others. The numbers in `elsewhere` are not used, because steps on other branches have them.
 pub(crate) fn places(
     plan: &Plan,
     items: &[StepItem],
@@ -87,7 +87,7 @@ fn check_numbers(plan: &Plan, items: &[StepItem]) -> Result<(), NotPlaced> {
     }
 }
 
-/// The number that the list gives to a new step.
+/// Returns the number that the list states for an item, if no existing step has that number.
 fn new_number<'a>(plan: &Plan, item: &'a StepItem) -> Option<&'a StepNumber> {
     item.number.as_ref().filter(|it| plan.steps.iter().all(|step| step.id.number != **it))
 }
@@ -109,8 +109,8 @@ fn folded(title: &str) -> String {
     one_line(title).to_lowercase()
 }
 
-/// The numbers that are fixed: those that the list gives to new steps and, between these, those of a longest
-/// subsequence of existing steps in ascending order.
+/// Returns the number of each item that is already fixed. The numbers that the list states for new steps are fixed.
+/// Between two such items, the existing steps of a longest subsequence with ascending numbers keep their numbers.
 fn fixed(plan: &Plan, items: &[StepItem], steps: &[Option<usize>]) -> Vec<Option<StepNumber>> {
     let new: Vec<Option<&StepNumber>> = items.iter().map(|it| new_number(plan, it)).collect();
     let mut fixed: Vec<Option<StepNumber>> = new.iter().map(|it| it.cloned()).collect();
@@ -136,8 +136,8 @@ fn fixed(plan: &Plan, items: &[StepItem], steps: &[Option<usize>]) -> Vec<Option
 /// The indexes of a longest strictly rising subsequence (Fredman, "On computing the length of longest increasing
 /// subsequences", 1975): O(n log n).
 fn longest_rising<T: Ord>(values: &[T]) -> Vec<usize> {
-    // For each length, the index of the smallest last value of a rising subsequence; and for each index, the previous
-    // index in its subsequence.
+    // For each length, `ends` contains the index of the smallest value that ends a rising subsequence of that length. For
+    // each index, `before` contains the previous index in its subsequence.
     let mut ends: Vec<usize> = Vec::new();
     let mut before: Vec<Option<usize>> = Vec::new();
     for (nth, value) in values.iter().enumerate() {
@@ -154,7 +154,7 @@ fn longest_rising<T: Ord>(values: &[T]) -> Vec<usize> {
     run
 }
 
-/// The place for a run of items that have no number yet.
+/// The range of numbers for consecutive items that have no number yet.
 struct Gap<'a> {
     lower: Option<&'a StepNumber>,
     upper: Option<&'a StepNumber>,
@@ -192,7 +192,7 @@ impl Gap<'_> {
         Ok(found)
     }
 
-    /// The free whole numbers from `from` on and below `upper`, at most `n`.
+    /// Returns at most `n` free whole numbers that are at least `from` and below `upper`.
     fn whole(
         &self,
         from: Result<StepNumber, NoRoom>,

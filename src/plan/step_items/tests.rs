@@ -20,7 +20,7 @@ fn plan(steps: &[&str]) -> Plan {
     read_plan(&PlanId::new("p"), false, &sources, &Words::default(), Bodies::Keep)
 }
 
-/// What a list is read as: `number|title|depends` with `#n` for an item.
+/// Checks the items of a list. Each is given as `number|title|depends`. In `depends`, `#n` is the item with the index n.
 #[track_caller]
 fn check_read(text: &str, expected: &[&str]) {
     let (items, _) = read(&plan(&["7 completed Seven"]), text, &Words::default()).expect("it is a list");
@@ -108,13 +108,13 @@ fn what_is_wrong_in_a_yaml_list_has_its_place() {
     }
 }
 
-/// Each item of the list is `number title` or `title`; each result is `number<old`, or `number` for a new step.
+/// Each item of the list is `number title` or `title`. Each result is `number<old number`, or `number` for a new step.
 #[track_caller]
 fn check_places(steps: &[&str], list: &[&str], expected: &[&str]) {
     check_places_beside(&[], steps, list, expected);
 }
 
-/// Like [`check_places`], if steps on other branches have the numbers `elsewhere`.
+/// Like [`check_places`], with steps on other branches that have the numbers `elsewhere`.
 #[track_caller]
 fn check_places_beside(elsewhere: &[&str], steps: &[&str], list: &[&str], expected: &[&str]) {
     let elsewhere = elsewhere.iter().map(|it| it.parse().unwrap()).collect();
@@ -212,7 +212,7 @@ mod laws {
             for (nth, step) in plan.steps.iter().enumerate() {
                 let of = found.steps.iter().position(|it| *it == Some(nth));
                 let holder = found.numbers.iter().position(|it| *it == step.id.number);
-                // No other step gets the number of a step that stays or moves.
+                // No other item gets the number of a step that stays or moves.
                 let stays = of.is_some() || step.is_closed();
                 prop_assert!(!stays || holder.is_none() || holder == of, "{found:?}");
             }

@@ -12,7 +12,8 @@ use crate::text::placeholders::one_line;
 /// A range of the body and its replacement.
 pub(super) type Splice = (Range<usize>, String);
 
-/// Applies splices in any order. If two deletions overlap in a gap, the gap is removed once.
+/// Applies splices, which may be in any order. If two deletions overlap in the gap between two lines, the gap is removed
+/// once.
 pub(super) fn apply(body: &str, mut splices: Vec<Splice>) -> String {
     splices.sort_by_key(|(range, _)| (range.start, range.end));
     let mut text = String::with_capacity(body.len());
@@ -33,7 +34,7 @@ pub(super) struct NewLine<'a> {
     pub(super) depends: &'a [StepId],
 }
 
-/// Makes the list name a new step, in the style of the line before it; `None` if the body has no list.
+/// Adds a line for a new step in the style of the line before it, or of the first line; `None` if the body has no list.
 pub(super) fn insertion(body: &str, lines: &[Listed], new: &NewLine<'_>) -> Option<Splice> {
     let before = place_of(lines, None, new.number);
     let model = &lines[before.unwrap_or(0)..].first()?;
@@ -43,7 +44,8 @@ pub(super) fn insertion(body: &str, lines: &[Listed], new: &NewLine<'_>) -> Opti
     Some(placed(body, lines, before, &text))
 }
 
-/// Moves a step's line with its sub-items and renumbers it. A line that is in its place is only renumbered.
+/// Moves a step's line with its sub-items, and renumbers it. If the line already is in the right position, it is only
+/// renumbered.
 pub(super) fn moving(body: &str, lines: &[Listed], from: &StepNumber, to: &StepNumber) -> Vec<Splice> {
     let Some(nth) = lines.iter().position(|it| it.number == *from) else { return Vec::new() };
     let line = &lines[nth];
@@ -67,19 +69,21 @@ fn numbers(line: &Listed, to: &StepNumber) -> Vec<Splice> {
     line.line.numbers.iter().map(|it| (absolute(it), to.to_string())).collect()
 }
 
-/// Returns the line after which a number belongs; `None`: before the first line.
+/// Returns the index of the line after which a number belongs; `None`: before the first line. The line with the index
+/// `without` is ignored.
 pub(super) fn place_of(lines: &[Listed], without: Option<usize>, number: &StepNumber) -> Option<usize> {
     let lower = lines.iter().enumerate().filter(|(nth, it)| Some(*nth) != without && it.number < *number);
     lower.max_by(|(_, a), (_, b)| a.number.cmp(&b.number)).map(|(nth, _)| nth)
 }
 
-/// Puts a line after another one, or before the first, with the blank lines that a loose list has.
+/// Adds a line after the line with the index `before`, or before the first line. In a loose list, a blank line separates
+/// it from its neighbour.
 pub(super) fn placed(body: &str, lines: &[Listed], before: Option<usize>, text: &str) -> Splice {
     let neighbour = before.unwrap_or(0);
     let own = block(body, &lines[neighbour]);
     let eol = eol_of(body, own.end);
     let gap = if is_loose(body, lines, neighbour) { eol } else { "" };
-    // Blanks at the end of a line stay there.
+    // The neighbour keeps the blanks at the end of its line.
     let end = body.len() - body[own.end..].trim_start_matches([' ', '\t']).len();
     match before {
         Some(_) => (end..end, format!("{eol}{gap}{text}")),
@@ -99,7 +103,7 @@ pub(super) fn rewritten(body: &str, line: &Listed, new: &NewLine<'_>) -> Splice 
     (line.span.start..block(body, line).end, format!("{mark}{}", restyled(line, new)))
 }
 
-/// What becomes of a line whose step stays.
+/// The changes to the line of a step.
 pub(super) struct NewText<'a> {
     pub(super) title: &'a str,
     /// `None`: the line's dependencies stay as they are.
@@ -108,7 +112,10 @@ pub(super) struct NewText<'a> {
     pub(super) is_unticked: bool,
 }
 
-/// Gives a line another title and other dependencies. Lines below it stay, unless the line could not be read again.
+/// Changes the title and the dependencies of a line.
+///
+/// The function first tries to change only these, then to replace the whole first line. It uses the first result that is
+/// read back as intended. If neither result is, the whole item is replaced, and the lines below its first line are lost.
 pub(super) fn retold(
     plan: &PlanId,
     body: &str,
@@ -156,7 +163,7 @@ pub(super) fn retold(
     vec![rewritten(body, line, &named)]
 }
 
-/// Changes title and dependencies where they are.
+/// Changes the title and the dependencies, and no other text. If `is_waiting` is true, the dependencies stay as they are.
 fn small_changes(line: &Listed, new: &NewLine<'_>, is_waiting: bool) -> Vec<Splice> {
     let absolute = |it: &Range<usize>| line.at + it.start..line.at + it.end;
     let mut splices = Vec::new();
@@ -194,7 +201,7 @@ fn with_blanks(line: &Listed, group: &Group) -> Range<usize> {
     line.at + line.text[..group.span.start].trim_end().len()..line.at + group.span.end
 }
 
-/// Returns the range to delete for a line: the line, its line ending, and one of the gaps of a loose list.
+/// Returns the range to delete for a line: the line, its line ending and, in a loose list, the gap before or after it.
 pub(super) fn deletion(body: &str, lines: &[Listed], nth: usize) -> Range<usize> {
     let own = block(body, &lines[nth]);
     let end = own.end + eol_at(body, own.end).len();
@@ -227,13 +234,13 @@ fn is_loose(body: &str, lines: &[Listed], nth: usize) -> bool {
     gap(nth, nth + 1).or_else(|| gap(nth.checked_sub(1)?, nth)).unwrap_or(false)
 }
 
-/// Returns the line ending at a place, empty at the end of the body.
+/// Returns the rest of the line from a position on, with the line ending; empty at the end of the body.
 pub(super) fn eol_at(body: &str, at: usize) -> &str {
     let end = body[at..].find('\n').map_or(body.len(), |it| at + it + 1);
     &body[at..end]
 }
 
-/// Returns the ending that a line next to this place gets.
+/// Returns the line ending for a line that is added next to this position.
 fn eol_of(body: &str, at: usize) -> &'static str {
     let own = body[at..].find('\n').map(|it| at + it).or_else(|| body[..at].rfind('\n'));
     if own.is_some_and(|it| body[..it].ends_with('\r')) { "\r\n" } else { "\n" }
@@ -257,8 +264,8 @@ fn reindented(block: &str, from: &str, to: &str) -> String {
     block.split_inclusive('\n').map(line).collect()
 }
 
-/// Writes name and title in the style of `model`. If the result would be read as another name or title, the plainest
-/// form is used.
+/// Writes the name, title and dependencies of a step in the style of `model`. If the name or the title would be read back
+/// differently, the form `step-1: Title` is used.
 fn restyled(model: &Listed, new: &NewLine<'_>) -> String {
     let title = one_line(new.title);
     let line = &model.line;
@@ -294,7 +301,8 @@ fn unticked(mark: &str) -> String {
     mark.replace("[x]", "[ ]").replace("[X]", "[ ]")
 }
 
-/// An ordered list goes on with the next number, unless all its lines have the same one.
+/// Returns the list mark of the next line. In an ordered list, it has the next number. If several lines all have the same
+/// number, it has that number, too.
 fn next_mark(mark: &str, lines: &[Listed], body: &str) -> String {
     let digits = |it: &str| it.bytes().take_while(u8::is_ascii_digit).count();
     let of = |it: &Listed| body[it.span.start..].split_at(digits(&body[it.span.start..])).0;
@@ -305,10 +313,10 @@ fn next_mark(mark: &str, lines: &[Listed], body: &str) -> String {
     }
 }
 
-/// Makes a line wait for `heirs` where it waits for `old`; a `(depends: )` without items is removed.
+/// Replaces a line's dependency on `old` by dependencies on `heirs`. A `(depends: )` that has no items left is removed.
 pub(super) fn relinking(plan: &PlanId, line: &Listed, old: &StepId, heirs: &[StepId]) -> Vec<Splice> {
     let own = StepId { plan: plan.clone(), number: line.number.clone() };
-    // If `old` is among the heirs, another step has its number now.
+    // `old` is left out of `named`: it may be among the heirs, if another step has its number now.
     let named = line.groups.iter().flat_map(|it| &it.items).filter_map(|it| it.step.as_ref());
     let named: Vec<_> = named.filter(|it| *it != old).collect();
     if heirs == std::slice::from_ref(old) {

@@ -1,6 +1,6 @@
-//! One line of a Steps list: the places of its number, its title and the marks around them.
+//! Reads one line of a Steps list: the positions of its number, its title and the marks around them.
 //!
-//! This module knows the forms in which people write such lines, but nothing about the list around them.
+//! This module accepts the forms in which people write such lines. It does not depend on the list around the line.
 
 use std::ops::Range;
 
@@ -11,13 +11,13 @@ use crate::plan::step_number::StepNumber;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Line {
     pub(super) number: StepNumber,
-    /// The number in the name, in a link's target, or both.
+    /// Where the number is written: in the name, in a link's target, or in both.
     pub(super) numbers: Vec<Range<usize>>,
     /// The `#part` of a link's target; empty if there is none.
     pub(super) fragment: Range<usize>,
     pub(super) title: String,
     pub(super) title_span: Range<usize>,
-    /// Where name and title with their marks end.
+    /// The end of the name and the title, with their marks.
     pub(super) end: usize,
     /// The closing marks for the marks that are still open at `end`.
     pub(super) unclosed: String,
@@ -29,7 +29,7 @@ pub(super) fn read(text: &str) -> Option<Line> {
     link(text, marks).or_else(|| plain(text, &(0..text.len())))
 }
 
-/// The length of the marks of emphasis and code at a place.
+/// The length in bytes of the marks of emphasis and code at a position.
 fn marks_at(text: &str, at: usize) -> usize {
     text.len() - at - text[at..].trim_start_matches(['*', '_', '`', '~']).len()
 }
@@ -61,9 +61,9 @@ struct Name {
     number: StepNumber,
     digits: Range<usize>,
     end: usize,
-    /// `Step 1` rather than `step-1`: such words may also begin a sentence.
+    /// Whether the form is `Step 1` and not `step-1`. Such words may also begin a sentence.
     is_worded: bool,
-    /// Nothing or a separator follows.
+    /// Whether a separator, or nothing, follows the name.
     is_set_off: bool,
 }
 
@@ -113,12 +113,12 @@ fn behind_separator(text: &str) -> &str {
     point.unwrap_or(text).trim_start().trim_start_matches([':', '-', '–', '—']).trim_start()
 }
 
-/// The link begins after `open` bytes of marks.
+/// Reads a line that begins with a link, after `open` bytes of marks.
 fn link(text: &str, open: usize) -> Option<Line> {
     let label_start = open + text[open..].strip_prefix('[').map(|_| 1)?;
     let label_end = label_start + text[label_start..].find("](")?;
     let close = label_end + 2 + text[label_end + 2..].find(')')?;
-    // A link may lead to a place in the file.
+    // The target of a link may have a fragment or a query after the path.
     let path_end = text[label_end + 2..close].find(['#', '?']).map_or(close, |it| label_end + 2 + it);
     let target = label_end + 2..path_end;
     let fragment = path_end..close;

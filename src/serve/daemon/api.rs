@@ -1,4 +1,4 @@
-//! What a process that runs the daemon passes to it, and what the daemon reports to the process.
+//! The interface of the daemon for the process that runs it: what the process passes in, and what the daemon reports.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use crate::serve::ipc::socket_path::Untrusted;
 
 /// Receives events, and decides when to stop.
 pub trait Observer {
-    /// Called once, when every later change will be seen.
+    /// Called once, when watching has begun, so that every later change will be seen.
     fn ready(&mut self, status: &Status) -> ControlFlow<()>;
     fn event(&mut self, event: &Event) -> ControlFlow<()>;
     /// Called soon after files of a plan, or claims of other machines on its steps, have changed; `None` means any plan.
@@ -99,7 +99,7 @@ pub struct Inbox {
     pub(crate) http: Option<String>,
     /// Makes codes for the pages; `None` if there are no pages.
     pub(crate) codes: Option<Codes>,
-    /// Whether watching is a side job of this process: it ends when another process wants to watch.
+    /// Whether this process stops watching when another process wants to watch.
     pub(crate) gives_way: bool,
     /// Makes claims for clients.
     pub(crate) claim_batcher: Option<ClaimBatcher>,
@@ -147,13 +147,13 @@ impl Inbox {
         Self { http: Some(url), ..self }
     }
 
-    /// Sets what makes codes for the pages.
+    /// Sets the function that makes codes for the pages.
     #[must_use]
     pub fn with_codes(self, codes: Codes) -> Self {
         Self { codes: Some(codes), ..self }
     }
 
-    /// Marks watching as a side job: it ends when another process wants to watch, and this process continues.
+    /// Makes watching end when another process wants to watch. This process continues without it.
     #[must_use]
     pub fn giving_way(self) -> Self {
         Self { gives_way: true, ..self }

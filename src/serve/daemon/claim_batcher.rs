@@ -16,7 +16,7 @@ use crate::serve::ipc::protocol::Answer;
 use crate::serve::ipc::socket_path;
 use crate::store::claims::daemon_queue::QueueCache;
 
-/// The largest batch. Every other writer waits for the locks while a batch runs.
+/// The maximum number of claims in a batch. While a batch runs, every other writer waits for the locks.
 const BATCH_LIMIT: usize = 16;
 
 /// A handle for submitting claims. Clones share one thread, which ends when the last handle is dropped.
@@ -100,11 +100,11 @@ fn work(
     }
 }
 
-/// Collects the notices of a batch for the clients that requested it.
+/// Returns a context that collects the notices of a batch, for the clients whose claims are in it.
 fn collecting_notices(context: Context, notices: &Arc<Mutex<Vec<Notice>>>) -> Context {
     let notices = Arc::clone(notices);
     let tell = move |it: Notice| {
-        // Clients get the notices after the batch, when the wait for the lock is over.
+        // `WaitingForLock` is left out: clients get the notices after the batch, when the wait is over.
         if it != Notice::WaitingForLock {
             notices.lock().unwrap_or_else(PoisonError::into_inner).push(it);
         }
@@ -140,7 +140,7 @@ mod tests {
             Ok(Context { reading: Reading::Index, ..Context::of(plans) })
         };
         let delegated = || DelegatedClaim::of(&context().unwrap(), &ClaimRequest::default()).unwrap();
-        // There is no event loop behind this queue.
+        // No event loop reads this queue.
         let claim_batcher = ClaimBatcher::begin(context.clone(), mpsc::channel().0).unwrap();
         let ask = |peer| {
             let (reply, answers) = sync_channel(1);

@@ -36,7 +36,8 @@ pub(crate) fn within(
     })
 }
 
-/// The event loop of this process. It may not have started yet, or have ended; then nothing is attested.
+/// A client of this process's event loop. If the loop has not started yet or has ended, requests are not answered, so
+/// nothing is attested.
 #[derive(Clone)]
 struct EventLoop {
     sender: Sender<Message>,

@@ -1,7 +1,7 @@
-//! Requests for current data, which wait until the daemon has seen every change before them.
+//! Delays requests for current data until the daemon has seen every change that was made before the request.
 //!
-//! The daemon renames a file, the cookie, in its own directory (the first cookie is created). Events arrive in order:
-//! when the event for the cookie arrives, the events of all earlier changes have arrived (Watchman's method). One
+//! The daemon renames a file, the cookie, in its own directory; the first cookie is created. Events arrive in order, so
+//! when the event for the cookie arrives, the events of all earlier changes have arrived, too (Watchman's method). One
 //! cookie serves all requests that arrived before it.
 
 use std::collections::BTreeSet;
@@ -18,7 +18,7 @@ pub(crate) struct Cookies {
     /// Requests that have no cookie yet.
     new_requests: Vec<Requester>,
     pub(crate) waiting: Vec<PendingCookie>,
-    /// The number of cookies so far, which is the name of the last one.
+    /// The number of cookies so far, which is also the name of the last one.
     pub(crate) n_created: u64,
 }
 

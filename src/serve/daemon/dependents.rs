@@ -1,4 +1,4 @@
-//! What relates to each plan: other spellings of its name, and the plans that depend on it.
+//! Finds the plans that relate to a plan: those with another spelling of its name, and those that depend on it.
 //!
 //! With this data, a command about one plan need not read the names of all plans. The data is built from the index
 //! right after a scan. A plan that changed later is reread from its files on the next request.

@@ -1,4 +1,4 @@
-//! Computes events from the difference between a plan's baseline and its files. Pure.
+//! Computes events from the difference between a plan's baseline and its files. All functions are pure.
 
 use std::collections::HashSet;
 
@@ -12,11 +12,11 @@ use crate::plan::time::Time;
 use crate::serve::daemon::baseline::{BaselinePlan, BaselineStep, name_of};
 use crate::serve::ipc::event::{Event, Of, Source, What};
 
-/// Among the names of held and overdue files, this one stands for the whole plan.
+/// Among the names of files that are held back or overdue, this one stands for the whole plan.
 const PLAN_FILE: &str = "plan.md";
 
-/// A file that cannot be parsed may be half-written. An empty file may be a save in progress: some editors truncate
-/// before they write.
+/// Whether a file may be in the middle of a save. This is possible if the file cannot be parsed or is empty: some editors
+/// truncate a file before they write it.
 fn is_in_doubt(problems: &[Problem], etag: Option<&str>) -> bool {
     problems.iter().any(|it| it.code.refuses_writing()) || etag == Some(read::etag(b"").as_str())
 }
@@ -65,7 +65,7 @@ impl Differ<'_> {
         };
         for step in old_steps {
             let now = new_steps.iter().find(|it| name_of(&it.path) == &*step.name);
-            // The steps of a removed plan are removed with it.
+            // The steps of a removed plan are removed with it, and not held back.
             let is_held = new.is_some() && step.has_file && !self.overdue.contains(&*step.name);
             if now.is_none() && is_held {
                 diff.hold(&step.name, Some(step));
@@ -105,7 +105,8 @@ impl Differ<'_> {
         }
     }
 
-    /// A new plan is reported before its steps; a removed one, or one with another status, after them.
+    /// Adds the event of the plan itself. A new plan is reported before its steps. A removed plan, or one with another
+    /// status, is reported after them.
     fn status(&self, id: &PlanId, old: Option<&BaselinePlan>, new: Option<&Plan>, diff: &mut PlanDiff) {
         let word = |it: &BaselinePlan| it.status.word().to_owned();
         let is_in_doubt = new.is_some_and(|it| is_in_doubt(&it.problems, it.etag.as_deref()));
@@ -160,7 +161,7 @@ impl Differ<'_> {
         }
     }
 
-    /// A change is planwatch's own if the log has a write that left the current content.
+    /// Returns the source of a change: planwatch, if the write log has an entry with the current etag.
     fn source(&self, path: &str, etag: Option<&str>) -> Source {
         let left = left(etag);
         let own = self.own.iter().rev();

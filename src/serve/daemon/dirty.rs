@@ -13,7 +13,7 @@ pub(crate) struct Dirty {
     /// Names of directories, live or archived.
     pub(crate) plans: BTreeSet<String>,
     pub(crate) is_everything: bool,
-    /// When the first and the last write of planwatch were noticed, if all changes are its own.
+    /// If planwatch made all changes, the times at which the first and the last one were noticed.
     pub(crate) own: Option<(Instant, Instant)>,
 }
 
@@ -26,7 +26,7 @@ impl Dirty {
         self.is_everything || self.plans.iter().any(|it| PlanId::new(it.clone()) == *id)
     }
 
-    /// When to index; `None` if nothing is dirty.
+    /// The time at which to index; `None` if nothing is dirty.
     pub(crate) fn due(&self) -> Option<Instant> {
         match self.own {
             Some((first, last)) if !self.is_everything => {

@@ -1,10 +1,10 @@
 //! The event loop: one thread that indexes what events point to, publishes settled changes and answers requests. It
 //! writes no plan file.
 //!
-//! An event of the file system only says what to read again. The daemon publishes the difference from its baseline, so
-//! nothing is published twice if an event arrives twice. If the system reports lost events, everything is read again,
-//! so no change is missed. While nothing happens, no thread of the daemon wakes, except for polling and for claims that
-//! are shared with other machines.
+//! An event of the file system only determines what to read again. The daemon publishes the difference from its
+//! baseline, so nothing is published twice if an event arrives twice. If the system reports lost events, everything is
+//! read again, so no change is missed. While nothing happens, no thread of the daemon wakes, except for polling and for
+//! claims that are shared with other machines.
 
 #[cfg(test)]
 #[cfg(target_os = "linux")]
@@ -71,7 +71,7 @@ struct Daemon<'a> {
 /// The result of a part of a turn.
 type Step = Result<(), Exit>;
 
-/// Claims go to the batcher, if there is one, and other requests to the event loop.
+/// Returns a function that passes claims to the batcher, if there is one, and all other requests to the event loop.
 fn forward(sender: Sender<Message>, claim_batcher: Option<ClaimBatcher>) -> Forward {
     Arc::new(move |incoming| match (incoming, &claim_batcher) {
         (SocketRequest { request: Request::Claim(delegated), reply, peer, .. }, Some(claim_batcher)) => {
@@ -324,7 +324,7 @@ impl<'a> Daemon<'a> {
         self.runtime_files.are_held() && !self.watching.is_replaced(&now.plans)
     }
 
-    /// Tests whether events arrive at all; if not, the daemon polls.
+    /// Creates a cookie to test whether events arrive at all. If the event of the cookie is lost, the daemon polls.
     fn probe_events(&mut self, now: &Context) {
         if self.watching.is_watching() && self.can_create_cookies(now) {
             self.cookies.create(&now.plans, Vec::new());

@@ -86,7 +86,7 @@ impl Feed {
         self.ring().since(last_id)
     }
 
-    /// Subscribes to everything after this number; `None`: after now.
+    /// Subscribes to everything after this number or, if it is `None`, to everything from now on.
     pub fn follow(&self, last_id: Option<u64>) -> Subscription {
         let ring = self.ring();
         let since = last_id.map_or(Since::Events(Vec::new()), |it| ring.since(it));

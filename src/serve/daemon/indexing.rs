@@ -15,7 +15,7 @@ use crate::serve::ipc::protocol::{Answer, Request};
 use crate::store::live_index::LiveIndex;
 use crate::store::load;
 
-/// In bytes; a longer answer of `next` is not cached.
+/// The maximum length of a cached answer of `next`, in bytes. A longer answer is not cached.
 pub(crate) const NEXT_ANSWER_LIMIT: usize = 256 << 10;
 
 #[derive(Default)]
@@ -25,7 +25,8 @@ pub(crate) struct Indexing {
     pub(crate) changed: ChangedPlans,
     /// `None` if unknown.
     dependents: Option<Dependents>,
-    /// The last answer of `next`, as the command that computed it sent it; commands decide whether it is still valid.
+    /// The last answer of `next`, as sent by the command that computed it. Commands that receive it decide whether it is
+    /// still valid.
     next_answer: Option<String>,
 }
 
@@ -61,7 +62,7 @@ impl Indexing {
         }
     }
 
-    /// Indexes everything. Returns what `make` returns for every live plan, and the paths of files with several hard
+    /// Indexes everything. Returns the result of `make` for every live plan, and the paths of files with several hard
     /// links.
     pub(crate) fn refresh_all<T>(
         &mut self,
@@ -77,7 +78,7 @@ impl Indexing {
             (PlanReferences::by(it), (!it.is_archived).then(|| make(it)))
         })?;
         let (references, made): (Vec<_>, Vec<_>) = all.into_iter().unzip();
-        // Another process may have written older rows since the refresh.
+        // If another process has written to the index since the refresh, its rows may be older.
         self.dependents = self.index.is_current(now).then(|| Dependents::of(references));
         Ok((made.into_iter().flatten().collect(), hard_linked.into_inner()))
     }

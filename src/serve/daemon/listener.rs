@@ -15,10 +15,10 @@ use crate::serve::daemon::times::{CLOSE_TIMEOUT, CONNECTION_TIMEOUT};
 use crate::serve::ipc::protocol::{self, Answer, Request};
 use crate::serve::ipc::socket_path;
 
-/// The limit of connections; further ones are refused.
+/// The maximum number of open connections. Further connections are closed at once.
 const CONNECTION_LIMIT: usize = 64;
 
-/// The limit of unsent events; a follower that exceeds it is disconnected.
+/// The maximum number of unsent events per client. A client that exceeds it is disconnected.
 const UNSENT_LIMIT: usize = 4096;
 
 /// A request, and the channel for its answers.
@@ -39,7 +39,7 @@ impl SocketRequest {
     /// Sends the last answer, and waits at most [`CLOSE_TIMEOUT`] until it is written.
     pub(crate) fn close(self, last: Answer) {
         let Self { reply, is_sent, .. } = self;
-        // The send fails if the client no longer reads, which is fine.
+        // An error means that the client no longer reads, so it needs no answer.
         reply.try_send(last).ok();
         drop(reply);
         is_sent.recv_timeout(CLOSE_TIMEOUT).ok();
@@ -69,7 +69,7 @@ impl SocketListener {
         Ok(Self { listener, path: path.to_path_buf(), identity })
     }
 
-    /// Returns whether the path still is this socket.
+    /// Returns whether the file at the path is still this socket.
     pub(crate) fn is_there(&self) -> bool {
         identity(&self.path).is_ok_and(|it| it == self.identity)
     }
@@ -104,7 +104,7 @@ fn accept(listener: &UnixListener, forward: &Forward) {
             closed.fetch_sub(1, Ordering::Relaxed);
         });
         if served.is_err() {
-            // A thread may be available for the next connection.
+            // The listener continues: starting a thread may succeed for the next connection.
             open.fetch_sub(1, Ordering::Relaxed);
         }
     }

@@ -1,10 +1,10 @@
 //! Makes the allocator of a long-running process return free memory to the system.
 //!
-//! glibc gives each thread an arena, up to eight per processor. In all but the first arena it retains free memory at
-//! the end, even with `malloc_trim`; the larger the freed blocks were, the more it retains. An answer about ten
-//! thousand plans leaves some 60 MiB in each arena that took part. This suits a short command, but not a daemon. In the
-//! first arena `malloc_trim` also returns free memory between used blocks. These calls need `unsafe`, as `disk::lease`
-//! does, because no safe function exists.
+//! glibc gives each thread an arena, up to eight per processor. At the end of every arena but the first, glibc retains
+//! free memory that even `malloc_trim` does not return. The amount grows with the size of the freed blocks: an answer
+//! about ten thousand plans leaves about 60 MiB in each arena that it used. A short command can ignore this, but a
+//! daemon cannot. In the first arena, `malloc_trim` also returns free memory between used blocks. Therefore a daemon
+//! uses only one arena. These calls need `unsafe` because no safe function exists.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -23,8 +23,8 @@ mod glibc {
     /// The number of free bytes that may remain at the end of the arena.
     const KEPT: c_int = 4 << 20;
 
-    /// Larger blocks get a mapping of their own, which is unmapped when freed. Setting this limit also stops glibc from
-    /// raising it and the trim threshold whenever a large block is freed.
+    /// A block of at least this many bytes gets its own mapping, which is unmapped when the block is freed. If this limit
+    /// were not set, glibc would raise it and the trim threshold whenever a large block is freed.
     const LARGE: c_int = 1 << 20;
 
     #[expect(unsafe_code, reason = "rustix and std have no function for it")]
@@ -42,16 +42,17 @@ mod glibc {
     }
 }
 
-/// Makes this process return free memory. Long-running processes call it before they start threads; it does not remove
-/// arenas that threads already have.
+/// Makes this process return free memory. Long-running processes call this before they start threads, because it does
+/// not remove the arenas of existing threads.
 ///
-/// It does nothing with other allocators, which return memory on their own.
+/// Without glibc, this does nothing: other allocators return memory on their own.
 pub fn give_back() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     glibc::give_back();
 }
 
-/// Schedules a trim; calls until then are merged. Call it in a tokio runtime after work that may have used much memory.
+/// Schedules a trim after [`TRIM_DELAY`]; further calls before the trim do nothing. Call it in a tokio runtime after
+/// work that may have used much memory.
 pub(crate) fn trim_soon() {
     if !IS_DUE.swap(true, Ordering::Relaxed) {
         tokio::spawn(async {

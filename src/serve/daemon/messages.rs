@@ -13,7 +13,7 @@ pub(crate) enum Message {
     Request(SocketRequest),
     /// Asks for the plans that changed since the previous such message; the reply is `None` if that is unknown.
     Changed(SyncSender<Option<BTreeSet<String>>>),
-    /// What other machines did, according to the registry.
+    /// Events about claims of other machines, found in the registry.
     Elsewhere(Vec<Event>),
     Stop,
 }

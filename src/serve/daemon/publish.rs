@@ -1,5 +1,5 @@
-//! Finds out what changed in a plan once it has settled, so that a save is seen whole. A file that looks half-written,
-//! or is gone, is checked a second time.
+//! Publishes the changes of a plan once its files have settled, so that no event describes half of a save. If a file
+//! looks half-written or is missing, its change is published only after a second check.
 
 use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
@@ -19,25 +19,25 @@ pub(crate) struct Publisher {
     pub(crate) baseline: BTreeMap<PlanId, BaselinePlan>,
     pub(crate) pending: BTreeMap<PlanId, PendingPlan>,
     own_log: OwnLog,
-    /// Writes of planwatch that are already published or older than this process. If the same content appears again,
-    /// it is an outside edit.
+    /// Entries of the write log that are already published, or that are older than this process. If a file gets the
+    /// content of such an entry again, that change counts as an outside edit.
     attributed: HashSet<OwnWrite>,
 }
 
 /// A plan that may have changes to publish.
 #[derive(Debug, Default)]
 pub(crate) struct PendingPlan {
-    /// When a writer was first found to hold the lock of the plans directory. It may still add the change to the write
-    /// log.
+    /// When a check first found that a writer holds the lock of the plans directory. That writer may still log this
+    /// plan's change.
     writer: Option<Instant>,
-    /// The time of the last and of the first unhandled event; `None` once they are handled.
+    /// The times of the last and the first unhandled event, in this order; `None` if all events are handled.
     unhandled: Option<(Instant, Instant)>,
-    /// Files that are held back, each with the time of its first check. Files are held independently of each other.
+    /// Files whose changes wait for a second check, each with the time of its first check.
     pub(crate) held: BTreeMap<Box<str>, Instant>,
 }
 
 impl PendingPlan {
-    /// When to check the plan; `None` if there is nothing to wait for.
+    /// When to check the plan; `None` means at once.
     fn due(&self) -> Option<Instant> {
         let settled =
             self.unhandled.map(|(quiet_since, first)| (quiet_since + SETTLE).min(first + SETTLE_LIMIT));
@@ -49,7 +49,7 @@ impl PendingPlan {
         self.due().is_none_or(|it| it <= now)
     }
 
-    /// The files that were held back long enough.
+    /// The files whose second check is due.
     fn overdue(&self, now: Instant) -> HashSet<&str> {
         self.held.iter().filter(|(_, since)| **since + RECHECK <= now).map(|(name, _)| &**name).collect()
     }
@@ -71,12 +71,13 @@ impl Publisher {
         *unhandled = Some((now, first));
     }
 
-    /// Returns whether the last published state of a plan is this one.
+    /// Returns whether a plan equals its last published state.
     pub(crate) fn is_published(&self, plan: &Plan) -> bool {
         self.baseline.get(&plan.id).is_some_and(|it| *it == BaselinePlan::of(plan))
     }
 
-    /// Marks the plans that differ from the baseline. `seen` are all live plans, and whether each is as published.
+    /// Marks the plans that differ from the baseline. `seen` lists all live plans; the flag is true if the plan equals its
+    /// published state.
     pub(crate) fn mark_differing(&mut self, seen: Vec<(PlanId, bool)>) {
         let seen: BTreeMap<_, _> = seen.into_iter().collect();
         let gone: Vec<_> = self.baseline.keys().filter(|it| !seen.contains_key(it)).cloned().collect();
@@ -88,12 +89,12 @@ impl Publisher {
         self.pending.values().any(|it| it.unhandled.is_some())
     }
 
-    /// When to check the next plan; `None`: never.
+    /// When to check the next plan; `None` if no check is scheduled.
     pub(crate) fn due(&self) -> Option<Instant> {
         self.pending.values().filter_map(PendingPlan::due).min()
     }
 
-    /// Takes the plans that have settled, or whose second check is due.
+    /// Removes and returns the plans that have settled, or whose second check is due.
     pub(crate) fn take_due(&mut self, now: Instant) -> BTreeMap<PlanId, PendingPlan> {
         let (due, later) = std::mem::take(&mut self.pending).into_iter().partition(|(_, it)| it.is_due(now));
         self.pending = later;
@@ -113,9 +114,9 @@ impl Publisher {
 
     /// Compares a settled plan with the baseline, and returns the changes as events. `own` are the unpublished writes.
     ///
-    /// A command writes a file first and its log entry afterwards, both under the lock. A change without a log entry
-    /// therefore counts as an outside edit only if the log still lacks the entry once the lock is free, or once a
-    /// writer has held it for [`WRITER_LIMIT`].
+    /// A command writes a file first and its log entry afterwards, both under the lock. If a change has no log entry
+    /// while a writer holds the lock, the plan is therefore checked again later, for at most [`WRITER_LIMIT`]. If there
+    /// is still no entry then, the change counts as an outside edit.
     pub(crate) fn events(
         &mut self,
         context: &Context,
@@ -141,8 +142,8 @@ impl Publisher {
                 self.pending.insert(id, PendingPlan { writer: Some(since), unhandled, held: pending.held });
                 return Vec::new();
             }
-            // If the lock is free, the log entry of any writer is there by now. Otherwise the writer has held the lock
-            // for `WRITER_LIMIT`, or the lock cannot be examined.
+            // Either the lock is free, so every writer has added its log entry by now; or a writer has held the lock for
+            // `WRITER_LIMIT`; or the lock cannot be examined.
             *own = self.unpublished_writes(&context.plans);
             diff = diff_with(own);
         }
@@ -162,9 +163,9 @@ impl Publisher {
     }
 }
 
-/// The log entries of the writes to a plan that were made before the plan was read. For each file, these are the
-/// entries up to the last one with the content that was read, or all entries if none has that content. Later entries
-/// are covered by the next check of the plan.
+/// Returns the log entries of a plan's writes that were made before the plan was read. For each file, these are the
+/// entries up to the last one whose content is the content that was read. If there is no such entry, all entries of the
+/// file are returned. The next check of the plan handles later entries.
 fn covered_writes<'a>(
     own: &'a [OwnWrite],
     id: &PlanId,
@@ -188,8 +189,8 @@ fn etag_of<'a>(plan: Option<&'a Plan>, path: &Path) -> Option<&'a str> {
 mod tests {
     use super::*;
 
-    /// `wrote` lists what each write of a step left in the file; `-` means that the file was removed. `read` is what
-    /// was read from the file. `expected` is the number of entries that are covered.
+    /// `wrote` lists the content of the step's file after each write; `-` means that the file was removed. `read` is
+    /// the content that was read from the file. `expected` is the number of entries that must be returned.
     #[track_caller]
     fn check(wrote: &str, read: Option<&'static str>, expected: usize) {
         let write = |(unit, left): (usize, &str)| OwnWrite {
@@ -212,7 +213,7 @@ mod tests {
         check("one two", Some("two"), 2);
         check("one - three", None, 2);
         check("one two one", Some("one"), 3);
-        // An editor has overwritten it.
+        // An editor has overwritten the file.
         check("one two", Some("other"), 2);
         check("one", None, 1);
     }

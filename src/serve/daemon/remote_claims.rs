@@ -1,9 +1,9 @@
 //! What the daemon does for claims across machines: it lists them, renews those of this clone, and reports changes that
 //! other machines made.
 //!
-//! A thread of its own contacts the registry, so that a registry that does not answer delays nothing else. The thread
-//! does not finish interrupted changes of claims and writes no plan file. Without `[sync]` in the configuration there is
-//! no thread.
+//! A separate thread contacts the registry, so that a slow registry does not delay the event loop. The thread does not
+//! finish interrupted changes of claims, and writes no plan file. It is started only if the configuration contains
+//! `[sync]`.
 
 use std::fmt;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
@@ -33,16 +33,16 @@ impl Drop for RemoteClaims {
     }
 }
 
-/// What ends the wait for the next listing.
+/// A message that ends the wait for the next listing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Wake {
     Stop,
-    /// The registry says that something changed.
+    /// The registry reported a change.
     Look,
 }
 
-/// Waits until the next listing is due; returns false if the thread has to end. Notifications of the registry that
-/// arrive close together cause one listing, [`REMOTE_PAUSE`] after the first of them.
+/// Waits until the next listing is due; returns false if the thread must end. A notification of the registry causes a
+/// listing after [`REMOTE_PAUSE`], and notifications that arrive during this pause cause no further listing.
 fn waited(woken: &Receiver<Wake>, interval: Duration) -> bool {
     match woken.recv_timeout(interval) {
         Err(RecvTimeoutError::Timeout) => return true,
@@ -102,12 +102,12 @@ impl RemoteShare {
     }
 }
 
-/// Twice the interval, within limits, so that a registry that fails gets fewer requests.
+/// Doubles the interval, within limits, so that a registry that fails gets fewer requests.
 fn after_failure(interval: Duration) -> Duration {
     (interval * 2).clamp(REMOTE_INTERVAL, REMOTE_LIMIT)
 }
 
-/// Up to a quarter more or less, so that machines that started at the same time do not list at the same time.
+/// Changes the interval at random by up to a quarter, so that machines that started together do not list together.
 fn with_jitter(interval: Duration, context: &Context) -> Duration {
     let mut byte = [128];
     context.plans.random(&mut byte).ok();

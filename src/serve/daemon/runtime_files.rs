@@ -1,8 +1,9 @@
 //! The daemon's files in `.planwatch`: lock, socket and cookies. They are recreated if they are deleted.
 //!
-//! `.planwatch` itself is created only at the start. If it is deleted, the plans may be about to be deleted too, and
-//! a new file would make `rm -rf` fail. The daemon continues without it, and recreates its files once a command has
-//! created the directory. For the same reason it waits for the end of a deletion before it indexes.
+//! The daemon creates the directory `.planwatch` only when it starts. If that directory is deleted, the plans may be
+//! about to be deleted too, and a new file would make `rm -rf` fail. The daemon therefore continues without it, and
+//! recreates its own files once a command has created the directory. For the same reason, the daemon delays indexing
+//! while many files are being deleted.
 
 use std::time::Instant;
 
@@ -14,7 +15,7 @@ use crate::serve::daemon::times::{DELETION_LIMIT, DELETION_PAUSE};
 use crate::serve::ipc::socket_path::{self, SocketDirs};
 
 pub(crate) struct RuntimeFiles {
-    /// `None` if planwatch may not keep files in `.planwatch`, or while that directory is deleted.
+    /// `None` if planwatch may not keep files in `.planwatch`, or while that directory is missing.
     held: Option<OwnedFiles>,
     socket_dirs: SocketDirs,
     /// Forwards the requests from the socket.
@@ -30,14 +31,14 @@ struct OwnedFiles {
     socket: Option<SocketListener>,
 }
 
-/// A deletion of many files, as far as events reported it.
+/// A deletion of many files: the times of its first and its last event so far.
 pub(crate) struct Deletion {
     first: Instant,
     last: Instant,
 }
 
 impl Deletion {
-    /// When it counts as finished.
+    /// When the deletion counts as finished.
     fn due(&self) -> Instant {
         (self.last + DELETION_PAUSE).min(self.first + DELETION_LIMIT)
     }
@@ -59,29 +60,29 @@ impl RuntimeFiles {
         self.is_reachable(plans) && plans.has_cookie_directory()
     }
 
-    /// Whether lock and socket are there.
+    /// Whether the lock file, and the socket if one was opened, are still those of this daemon.
     fn is_reachable(&self, plans: &PlansDir) -> bool {
         self.held.as_ref().is_some_and(|it| {
             plans.is_locked_by(&it.lock) && it.socket.as_ref().is_none_or(SocketListener::is_there)
         })
     }
 
-    /// Opens the socket in place of a dead daemon's. Without a socket, commands read the files themselves.
+    /// Opens the socket; first removes the socket of a dead daemon. Without a socket, commands read the files themselves.
     pub(crate) fn open_socket(&mut self, plans: &PlansDir, observer: &mut dyn Observer) {
         let Some(held) = &mut self.held else { return };
         let state = plans.state_dir();
         let path = socket_path::socket(&state, &self.socket_dirs);
-        // Checked before anything is removed there.
+        // The directory is checked before anything in it is removed.
         if let Err(untrusted) = socket_path::check(&path, &state) {
             observer.without_socket(&untrusted);
             return;
         }
-        // The holder of the lock is the only process that may have a socket here.
+        // Only the holder of the lock may have a socket here, and this process holds the lock.
         plans.remove_socket(&path);
         held.socket = SocketListener::open(&state, &path, self.forward.clone()).ok();
     }
 
-    /// Schedules the recreation, late enough not to disturb a deletion.
+    /// Schedules [`Self::restore`] after a pause, because a deletion may still be going on.
     pub(crate) fn restore_soon(&mut self) {
         self.restore_at = Some(Instant::now() + DELETION_PAUSE);
     }
@@ -96,7 +97,7 @@ impl RuntimeFiles {
             plans.clear_cookies().ok();
             return Ok(true);
         }
-        // The old lock is released first.
+        // The old lock is released before the new one is taken.
         self.held = None;
         self.held = match take(plans) {
             Ok(held) => held,
@@ -108,7 +109,7 @@ impl RuntimeFiles {
         Ok(true)
     }
 
-    /// Records a deletion. More deletions may follow at once.
+    /// Records that something was deleted, as part of a deletion of many files.
     pub(crate) fn note_deletion(&mut self) {
         let now = Instant::now();
         self.deletion = Some(Deletion { first: self.deletion.take().map_or(now, |it| it.first), last: now });
@@ -134,7 +135,8 @@ impl RuntimeFiles {
     }
 }
 
-/// Takes the lock; `None` if planwatch may not keep files here, or if `.planwatch` is deleted and must not be recreated.
+/// Takes the lock. Returns `None` if planwatch may not keep files in `.planwatch`, or if that directory was deleted and
+/// must not be recreated.
 fn take(plans: &PlansDir) -> Result<Option<OwnedFiles>, Exit> {
     if plans.made_runtime_dir().is_none() {
         return Ok(None);

@@ -24,7 +24,7 @@ impl<'a> Subscribers<'a> {
         Self { observer, feed, followers: Vec::new(), notices: DirtyNotices::default() }
     }
 
-    /// Records that a plan is changing; `None`: any plan may be.
+    /// Records that a plan is changing; `None` means that any plan may be changing.
     pub(crate) fn mark_dirty(&mut self, plan: Option<PlanId>) {
         self.notices.mark(plan);
     }

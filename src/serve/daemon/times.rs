@@ -4,28 +4,28 @@ use std::time::Duration;
 
 // Saves.
 
-/// A plan is published once it has been quiet for this long, so that a save in several steps is seen whole.
+/// A plan's changes are published once it has been quiet for this long, so that no event describes half of a save.
 pub(crate) const SETTLE: Duration = Duration::from_millis(40);
 
-/// A plan that changes all the time is published this long after the first unpublished change.
+/// If a plan changes all the time, its changes are published this long after the first unpublished one.
 pub(crate) const SETTLE_LIMIT: Duration = Duration::from_millis(400);
 
-/// Plans that planwatch itself changed are indexed after a pause of this length: indexing at once would slow down the
-/// command and the one that follows it. A request for current data does not wait for this.
+/// How long the daemon waits before it indexes a plan that planwatch itself changed. Indexing at once would slow down
+/// the command that changed it and the next command. A request for current data does not wait for this delay.
 pub(crate) const OWN_SETTLE: Duration = Duration::from_millis(20);
 
-/// The longest delay of indexing while commands follow each other. A plan is then indexed once before its changes are
-/// published, so this equals [`SETTLE_LIMIT`].
+/// The longest delay of indexing while commands change plans all the time. It equals [`SETTLE_LIMIT`], so that a plan is
+/// indexed once before its changes are published.
 pub(crate) const OWN_SETTLE_LIMIT: Duration = SETTLE_LIMIT;
 
-/// A file that looks half-written, or is gone, is checked again after this; an editor needs less time for a save.
+/// The delay of the second check of a file that looks half-written or is missing. An editor saves faster than this.
 pub(crate) const RECHECK: Duration = Duration::from_millis(300);
 
-/// The longest time between a command's write and its log entry. After this the command counts as stopped, and the
-/// change as an outside edit.
+/// How long a change waits for its entry in the write log while a command holds the lock. After this time the change
+/// counts as an outside edit.
 pub(crate) const WRITER_LIMIT: Duration = Duration::from_secs(2);
 
-/// The shortest time between two early notices about the same plan: one save causes several events.
+/// The shortest time between two notices that the same plan is dirty. One save causes several events.
 pub(crate) const NOTICE_INTERVAL: Duration = Duration::from_millis(5);
 
 // What is watched.
@@ -36,24 +36,25 @@ pub(crate) const POLL_INTERVAL: Duration = Duration::from_secs(2);
 /// The longest pause within one deletion of many files.
 pub(crate) const DELETION_PAUSE: Duration = Duration::from_millis(200);
 
-/// If deletions do not stop, indexing resumes after this.
+/// Indexing resumes after this time, even if deletions continue.
 pub(crate) const DELETION_LIMIT: Duration = Duration::from_secs(2);
 
 // Requests.
 
-/// A cookie whose event takes longer counts as lost. Commands wait as long for an answer.
+/// How long the daemon waits for the event of a cookie before the cookie counts as lost. Commands wait equally long for
+/// an answer.
 pub(crate) const COOKIE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// How long other threads of this process wait for the event loop. Then they read the files themselves.
 pub(crate) const LOOP_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// The time limit of a connection for sending a request and for taking an answer.
+/// How long a client may take to send a request, and how long it may take to receive an answer.
 pub(crate) const CONNECTION_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How long the daemon, when it ends, waits for a client to take its last answer.
+/// How long an ending daemon waits for a client to receive the last answer.
 pub(crate) const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// The delay between an answer and the trim: until then, other threads may still be freeing the data of the answer.
+/// The delay between an answer and the trim. Right after the answer, other threads may still be freeing its data.
 pub(crate) const TRIM_DELAY: Duration = Duration::from_secs(1);
 
 // Other machines.
@@ -61,7 +62,8 @@ pub(crate) const TRIM_DELAY: Duration = Duration::from_secs(1);
 /// The interval at which the claims at the registry are listed and renewed.
 pub(crate) const REMOTE_INTERVAL: Duration = Duration::from_secs(30);
 
-/// The delay of a listing that a notification of the registry causes. A claim elsewhere is seen within a second.
+/// The delay between a notification of the registry and the listing that it causes. It is short enough that a claim of
+/// another machine is seen within a second.
 pub(crate) const REMOTE_PAUSE: Duration = Duration::from_millis(200);
 
 /// The longest interval, before jitter, while requests to the registry fail.

@@ -1,5 +1,4 @@
-//! The turns of the event loop: each waits for a message or a deadline, and has one context for everything that it
-//! does.
+//! The turns of the event loop. Each turn waits for a message or a deadline, and uses one context.
 
 use std::cell::OnceCell;
 use std::rc::Rc;

@@ -12,7 +12,7 @@ use crate::serve::daemon::watcher::event::{WatchEvent, WriteKind};
 use crate::serve::daemon::watcher::system::{Raw, Watcher, write_kind};
 
 pub(crate) struct Watching {
-    /// `None` if the system has no events at all.
+    /// `None` if the system reports no events.
     watcher: Option<Watcher>,
     mounts: Mounts,
     /// Device and inode of the watched directory.
@@ -73,7 +73,7 @@ impl Watching {
         self.watcher.iter().flat_map(|it| it.linked()).cloned().collect()
     }
 
-    /// Interprets a batch of events: what each means, how the file was written, and whether it is a deletion.
+    /// Interprets a batch. Returns for each event what it means, how the file was written, and whether it is a deletion.
     pub(crate) fn interpret(
         &mut self,
         plans: &PlansDir,
@@ -87,7 +87,8 @@ impl Watching {
         interpreted.collect()
     }
 
-    /// Checks for file systems mounted below the plans; no event reports them.
+    /// Checks which file systems are mounted below the plans directory, because no event reports a mount. If that has
+    /// changed, watches the directories again.
     pub(crate) fn have_mounts_changed(&mut self, plans: &PlansDir) -> bool {
         let have_changed = self.mounts.look(plans.root());
         if let (Some(watcher), true) = (&mut self.watcher, have_changed) {
@@ -139,7 +140,7 @@ impl Watching {
         self.is_complete(plans)
     }
 
-    /// Ends polling, because the event of a probe has arrived, unless other events may be missing.
+    /// Ends polling if the watches are complete. Called when the event of a probe has arrived.
     pub(crate) fn stop_polling(&mut self, plans: &PlansDir, observer: &mut dyn Observer) {
         if self.polling.is_some() && self.is_complete(plans) {
             self.polling = None;

@@ -12,7 +12,7 @@ fn sources(below: &Path) -> Vec<PathBuf> {
     files.chain(directories.iter().flat_map(|it| sources(it))).collect()
 }
 
-/// The texts between quotes, as the compiler reads them.
+/// Returns the string literals of a source file, with continued lines joined.
 fn texts(source: &str) -> Vec<String> {
     let mut texts = Vec::new();
     let mut rest = source;
@@ -38,7 +38,7 @@ fn texts(source: &str) -> Vec<String> {
     texts
 }
 
-/// Every text of the layers below, which includes every hint, with its placeholders.
+/// Returns the string literals of the lower layers. They include all hints, which still contain their placeholders.
 fn all_texts() -> Vec<String> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
     let layers = ["api", "store", "ops", "plan", "disk", "index", "text"].map(|it| sources(&root.join(it)));
@@ -46,7 +46,8 @@ fn all_texts() -> Vec<String> {
     sources.flat_map(|it| texts(it.split("#[cfg(test)]\nmod").next().unwrap())).collect()
 }
 
-/// The names of the binary's command files, most of which are verbs, and some verbs without a file of that name.
+/// Returns the names of the binary's command files, and some verbs without a file of that name. Most of the files are
+/// named after verbs.
 fn verbs() -> Vec<String> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/bin/planwatch/commands");
     let names = sources(&root).into_iter().map(|it| it.file_stem().unwrap().to_string_lossy().into_owned());

@@ -1,8 +1,8 @@
 //! Limits the number of connections, so that slow clients cannot exclude others.
 //!
-//! At the limit, a new connection causes another one to be closed. Connections that never sent a complete head are
-//! closed first, then those that were answered or are sending a body; of several, the one that has been in that state
-//! for longest. A connection whose request is being worked on is never closed, and neither is an event stream.
+//! At the limit, a new connection causes another one to be closed: if possible, one that has not sent a complete head
+//! yet; otherwise, one that was answered or is sending a body. Of several such connections, the one that has been in its
+//! state for longest is closed. Event streams and connections whose request is being worked on are never closed.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::task::AbortHandle;
 
-/// The most connections at once.
+/// The maximum number of open connections.
 pub(super) const MOST: usize = 160;
 
 tokio::task_local! {
@@ -19,20 +19,20 @@ tokio::task_local! {
     pub(super) static CONNECTION: Arc<Connection>;
 }
 
-/// The state of a connection, the most expendable first.
+/// The state of a connection. Connections in an earlier one of these states are closed first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Doing {
-    /// It never sent a complete head.
+    /// The client has not sent a complete head yet.
     Nothing,
-    /// Its body is being read, or it was answered and may send another request.
+    /// The body of a request is being read, or a request was answered and the client may send another one.
     Talking,
-    /// Its request is being worked on, or it follows the events.
+    /// A request is being worked on, or the connection is an event stream.
     Working,
 }
 
 #[derive(Debug)]
 pub(in crate::serve) struct Connection {
-    /// This end's address.
+    /// The server's address of this connection.
     pub(in crate::serve) local: SocketAddr,
     state: Mutex<State>,
     clock: Arc<AtomicU64>,
@@ -65,7 +65,7 @@ impl Connection {
         (state.doing, state.since) = (doing, since);
     }
 
-    /// Whether it never sent a complete head.
+    /// Whether the client has not sent a complete head yet.
     pub(super) fn is_silent(&self) -> bool {
         self.doing().0 == Doing::Nothing
     }
@@ -118,7 +118,7 @@ impl Connections {
         lock(&self.open).is_empty()
     }
 
-    /// Closes those that never sent a complete head.
+    /// Closes the connections whose clients have not sent a complete head yet.
     pub(super) fn end_silent(&self) {
         lock(&self.open).retain(|_, it| {
             let is_silent = it.is_silent();
@@ -130,7 +130,7 @@ impl Connections {
     }
 }
 
-/// Protects the current request's connection from being closed until dropped.
+/// Protects the current request's connection from being closed, until this is dropped.
 #[derive(Debug)]
 pub(in crate::serve) struct Busy(Option<Arc<Connection>>);
 

@@ -1,8 +1,9 @@
-//! Etags of files, on which a change may depend, and of answers, which are not sent again if the client has them.
+//! Etags of files and of answers. With the etag of a file, a client can require that the file has not changed. An answer
+//! is not sent again to a client that sends the answer's etag.
 //!
 //! The answer about a plan or a step may also change when other files change. So the etag of such an answer to a `GET`
-//! has two parts, `"FILE-ANSWER"`: `If-None-Match` compares both, `If-Match` only the file. Other answers have a weak
-//! etag, which no `If-Match` accepts.
+//! has two parts, `"FILE-ANSWER"`. `If-None-Match` compares both parts; `If-Match` compares only the first one. Other
+//! answers have a weak etag, which never matches `If-Match`.
 
 use axum::body::{Body, Bytes, to_bytes};
 use axum::extract::{FromRequestParts, Request};
@@ -15,7 +16,7 @@ use axum::response::{IntoResponse, Response};
 use crate::api::precondition::Expected;
 use crate::serve::http::problem::Problem;
 
-/// Puts the etag of the file on an answer, if there is one.
+/// Adds the header `ETag` to an answer, if the file has an etag.
 pub(super) fn tagged(etag: Option<&str>, answer: impl IntoResponse) -> Response {
     let mut answer = answer.into_response();
     if let Some(etag) = etag.and_then(|it| HeaderValue::from_str(&format!("\"{it}\"")).ok()) {
@@ -27,11 +28,11 @@ pub(super) fn tagged(etag: Option<&str>, answer: impl IntoResponse) -> Response 
 /// The number of hexadecimal digits of the `ANSWER` part.
 const DIGITS: usize = 32;
 
-/// A longer answer is hashed in a blocking thread.
+/// An answer of at least this many bytes is hashed in a blocking thread.
 const LONG: usize = 1 << 16;
 
-/// Adds an etag of its content to each successful JSON answer to a `GET`, and answers 304 without a body if the client
-/// has it.
+/// Adds an etag of the content to each successful JSON answer to a `GET`. If the client sent this etag, answers 304
+/// without a body.
 pub(super) async fn conditional(request: Request, next: Next) -> Response {
     // Requesting the next step claims it, so each answer is different.
     if request.method() != Method::GET || request.uri().path().ends_with("/next-step") {
@@ -104,7 +105,7 @@ fn unread() -> Problem {
         .hint("send what `ETag` said, with its quotes")
 }
 
-/// Parses a list of file etags, with or without an answer part; weak ones match no file.
+/// Parses a list of etags, and removes their answer parts. Weak etags are left out, because they match no file.
 fn read(text: &str) -> Option<Vec<String>> {
     let mut etags = Vec::new();
     for part in text.split(',').map(str::trim).filter(|it| !it.is_empty()) {

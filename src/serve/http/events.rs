@@ -1,7 +1,7 @@
 //! `GET /api/events`: changes as server-sent events, resumable from the last one received.
 //!
-//! A slow viewer is not waited for: if it misses events it gets a `reset` and must read everything again. Without
-//! viewers no task runs.
+//! The daemon does not wait for a slow viewer. A viewer that missed events gets a `reset` and must read everything again.
+//! Without viewers, no task runs.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -37,8 +37,8 @@ pub(super) fn router() -> Router<App> {
     Router::new().route("/api/events", get(events))
 }
 
-/// Changes as they happen: first `ready`; then for each change `changed` at once and `event` when it has settled;
-/// `reset` if events were lost.
+/// Sends changes as they happen. The first event is `ready`. For each change, `changed` follows at once, and `event` when
+/// the change has settled. `reset` means that events were lost.
 pub(in crate::serve) async fn events(
     State(app): State<App>,
     headers: HeaderMap,
@@ -71,8 +71,9 @@ impl EventStream {
     async fn run(mut self, following: Subscription, asked: Option<u64>) {
         let Subscription { since, last, mut receiver } = following;
         let (mut last, mut missed) = (last, Vec::new());
-        // The id of `ready` is that of the last event before the stream, so that a connection that breaks here misses
-        // nothing. Before a reset, `ready` has no id: the viewer keeps its old one, which leads to the reset again.
+        // The id of `ready` is that of the last event before the stream. If the connection breaks here, the viewer
+        // therefore misses nothing. Before a reset, `ready` has no id, so a viewer that reconnects sends its old id
+        // again and gets the reset.
         let id = match since {
             Since::TooFar => {
                 missed.push(reset(last));

@@ -34,13 +34,13 @@ pub(in crate::serve) fn step_named(name: &str) -> Result<String, Problem> {
     read.ok_or_else(|| no_such("step", name).hint("a step's id is <plan>:<number>"))
 }
 
-/// The refusal of a name that nothing can have.
+/// The refusal of a name that no plan or step can have.
 fn no_such(what: &str, name: &str) -> Problem {
     Problem::new(StatusCode::NOT_FOUND, "not-found", format!("there is no {what} `{name}`"))
 }
 
-/// The reference of the plan that the URL's path names ([`plan_named`]); if the path is below `/api/steps`, that of the
-/// step ([`step_named`]).
+/// The reference of the plan that the URL's path names ([`plan_named`]). If the path is below `/api/steps`, the reference
+/// of the step ([`step_named`]).
 #[derive(Debug, Clone)]
 pub(super) struct Named(pub(super) String);
 
@@ -102,8 +102,8 @@ pub(super) fn not_json(error: &serde_json::Error) -> Problem {
     Problem::new(StatusCode::BAD_REQUEST, "json-invalid", format!("the body is not JSON: {error}"))
 }
 
-/// JSON as it is sent. The blocking thread of the request serializes it and frees its source: in the network thread,
-/// both would delay all other requests.
+/// Serialized JSON. The request's blocking thread serializes the value and frees it. In the network thread, both would
+/// delay all other requests.
 #[derive(Debug, Clone)]
 pub(super) struct Written(Bytes);
 

@@ -1,8 +1,9 @@
 //! Authorization: decided on the head of a request, before its body is read.
 //!
-//! A page in the user's browser can send requests to this address: under the page's own host name, if that resolves to
-//! this address (DNS rebinding), from a form or an image (no preflight), or with the password that the browser stores. So
-//! the host name, the origin and the token are checked on every route, also on `GET` routes: `next-step` claims a step.
+//! Any web page in the user's browser can make the browser send requests to this server. The request may name the page's
+//! own host, if that name resolves to this server's address (DNS rebinding). It may come from a form or an image, which
+//! need no preflight. It may contain a password that the browser has stored. So the host name, the origin and the token
+//! are checked on every route, even on `GET` routes: `next-step` claims a step.
 
 use std::borrow::Cow;
 use std::net::{IpAddr, SocketAddr};
@@ -64,7 +65,7 @@ fn host(request: &Request, local: SocketAddr) -> Result<String, Problem> {
     let mut hosts = request.headers().get_all(HOST).iter();
     let (Some(host), None) = (hosts.next(), hosts.next()) else { return Err(refused()) };
     let host = host.to_str().ok().filter(|it| is_own(it, local)).ok_or_else(refused)?;
-    // An absolute URI in the request line takes precedence over `Host`, so a different one is refused.
+    // An absolute URI in the request line takes precedence over `Host`, so its host must be the same.
     let is_same = request.uri().authority().is_none_or(|it| it.as_str().eq_ignore_ascii_case(host));
     if is_same { Ok(host.to_ascii_lowercase()) } else { Err(refused()) }
 }
@@ -131,8 +132,8 @@ pub(super) fn is_of_any_page(headers: &HeaderMap) -> bool {
 
 /// Whether a client looks for an OAuth server at this address, as MCP clients do before they send a token.
 ///
-/// There is no such server. A 401 would mean that its description exists but needs the token, and such a client would
-/// give up.
+/// There is no OAuth server. From a 401, the client would conclude that the server's description exists but needs the
+/// token, and would give up.
 fn is_discovery(uri: &Uri) -> bool {
     let path = uri.path().strip_prefix("/mcp").unwrap_or(uri.path());
     // A client that finds no description requests these paths.
@@ -143,8 +144,9 @@ fn is_discovery(uri: &Uri) -> bool {
     name.starts_with("oauth-") || name.starts_with("openid-configuration")
 }
 
-/// Checks the token, which is sent in the `Authorization` header, alone or as a password. It is not read from the URL,
-/// because URLs are stored in histories and logs, nor from a cookie, which is sent to every port of this machine.
+/// Checks the token in the `Authorization` header, where it is sent alone or as a password. The token is not read from
+/// the URL, because URLs are stored in histories and logs. It is not read from a cookie either, because a browser sends
+/// cookies to every port of this machine.
 fn token(expected: Option<&Token>, headers: &HeaderMap) -> Result<(), Problem> {
     let Some(expected) = expected else { return Ok(()) };
     let mut given = headers.get_all(AUTHORIZATION).iter();
@@ -153,7 +155,7 @@ fn token(expected: Option<&Token>, headers: &HeaderMap) -> Result<(), Problem> {
     if is_right { Ok(()) } else { Err(Problem::no_token()) }
 }
 
-/// What follows `Bearer`, or the password that follows `Basic`; any user name is accepted.
+/// Returns the text after `Bearer`, or the password after `Basic`. Any user name is accepted.
 fn credential(header: &HeaderValue) -> Option<Vec<u8>> {
     let at = header.as_bytes().iter().position(|it| *it == b' ')?;
     let (scheme, given) = header.as_bytes().split_at(at);
@@ -214,8 +216,8 @@ pub(in crate::serve) fn decoded(text: &str) -> Option<Cow<'_, str>> {
     String::from_utf8(bytes).ok().map(Cow::Owned)
 }
 
-/// Checks that a body has the media type of JSON, which no form and no image can send, and that its declared length is not
-/// too large. Routes that take a body refuse an empty one.
+/// Checks that a body has the media type of JSON and that its declared length is within the limit. Forms and images cannot
+/// send that media type. An empty body passes; the routes that need a body refuse it later.
 fn body(request: &Request) -> Result<(), Problem> {
     let has_body = !request.body().is_end_stream();
     let media_type = request.headers().get(CONTENT_TYPE).and_then(|it| it.to_str().ok()).unwrap_or_default();

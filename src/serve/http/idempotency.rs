@@ -1,9 +1,10 @@
-//! `Idempotency-Key`: a request that is sent again with the same key, because the answer was lost, gets the same answer.
+//! `Idempotency-Key`: if the answer to a request was lost, the client sends the request again with the same key and gets
+//! the same answer.
 //!
-//! The change that a request makes is recorded together with its key (`store::idempotency`), and the answer is added to
-//! the record. So the answer is given again even after a restart. If the process was killed before the answer was
-//! added, the answer is made from the record. A refusal is not stored: nothing was done, and the request may succeed
-//! the next time.
+//! The change that a request makes is recorded together with the key (`store::idempotency`). Then the answer is stored in
+//! the record, so that it can be repeated even after a restart. If the process was killed before the answer was stored,
+//! the answer is made from the record. A refusal is not stored: nothing was changed, and the request may succeed the next
+//! time.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -28,13 +29,14 @@ use crate::store::idempotency;
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 const REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
 
-/// The size limit of a day's records. Beyond it new keys are refused, because no record may be removed early.
+/// The size limit of a day's records, in bytes. When it is reached, new keys are refused, because no record may be removed
+/// early.
 const MOST_BYTES: u64 = 2 << 30;
 
-/// How many seconds to wait if there is no room. The records of an hour are removed together.
+/// After how many seconds to try again if there is no room. All records of an hour are removed together.
 const ROOM_AFTER: u64 = 60 * 60;
 
-/// A larger answer is not stored; the record of the change still is.
+/// The maximum size of a stored answer, in bytes. For a larger answer, only the record of the change is stored.
 const LARGEST: usize = 4 << 20;
 
 tokio::task_local! {
@@ -53,7 +55,7 @@ struct InFlightState {
     bytes: Option<u64>,
 }
 
-/// Removes the key again, however the request ends.
+/// A key of a request in progress. Dropping it removes the key, however the request ends.
 struct InFlightKey {
     all: InFlight,
     name: String,
@@ -98,7 +100,7 @@ pub(super) async fn once(State(app): State<App>, request: Request, next: Next) -
     let is_claiming = request.method() == Method::GET && request.uri().path().ends_with("/next-step");
     let is_writing = [Method::POST, Method::PATCH, Method::DELETE].contains(request.method());
     let is_mcp = request.uri().path() == "/mcp" || request.uri().path().starts_with("/mcp/");
-    // A request without a route is refused as such, even if its key was used before.
+    // If there is no such route, the request is refused for that reason, even if its key was used before.
     let has_key = request.headers().contains_key(IDEMPOTENCY_KEY);
     let is_declared = has_key && routes::is_declared(request.method(), request.uri().path());
     let is_meant = (is_writing || is_claiming) && !is_mcp && is_declared;
@@ -139,7 +141,7 @@ async fn keyed(app: App, key: &HeaderValue, request: Request, next: Next) -> Res
     }
     let key = Arc::new(RequestKey::new(&name, &asked, now, earlier).locked(lock));
     let request = Request::from_parts(parts, Body::from(body));
-    // In a task of its own: work that has begun is finished and recorded, even if the client disconnects.
+    // The work runs in a separate task, so that it is finished and recorded even if the client disconnects.
     let work = KEY.scope(Arc::clone(&key), async move {
         let mut response = next.run(request).await;
         if key.is_replayed() && response.status().is_success() {
@@ -204,7 +206,7 @@ async fn keep(app: &App, name: String, request: String, response: Response) -> R
     };
     let in_flight = app.in_flight.clone();
     if body.len() <= LARGEST {
-        // If the answer cannot be stored, the change is still made, and its record exists.
+        // An error is ignored: the change has been made and recorded even if the answer cannot be stored.
         app.ask(move |context| {
             in_flight.add(idempotency::keep(context, &name, &request, answer)?);
             Ok::<_, Problem>(())

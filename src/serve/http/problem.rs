@@ -25,9 +25,9 @@ pub(in crate::serve) struct Problem {
 #[derive(Debug, Clone, Default)]
 pub(in crate::serve) struct Rest {
     pub(in crate::serve) hint: Option<String>,
-    /// The engine's own hint, in the words of the command line; the pages make their hints from it.
+    /// The operation's hint, in the words of the command line. The pages derive their hints from it.
     pub(in crate::serve) advice: Option<String>,
-    /// Facts for machines, in addition to the sentence.
+    /// Facts for machines, in addition to `detail`.
     pub(in crate::serve) details: Map<String, Value>,
     pub(in crate::serve) headers: Vec<(HeaderName, HeaderValue)>,
 }
@@ -49,7 +49,7 @@ pub(in crate::serve) struct ProblemShape {
     pub(in crate::serve) code: String,
     /// What to do about it.
     pub(in crate::serve) hint: Option<String>,
-    /// Facts for machines; which there are depends on the code.
+    /// Facts for machines. Their names depend on `code`.
     pub(in crate::serve) details: Map<String, Value>,
 }
 
@@ -58,7 +58,7 @@ impl Problem {
         Self { status, code, detail: detail.into(), rest: Box::default() }
     }
 
-    /// Adds the saves of other programs that were kept meanwhile.
+    /// Adds the saves of other programs that were kept during the request.
     #[must_use]
     pub(in crate::serve) fn with_kept(mut self, kept: &KeptSaves) -> Self {
         if let Some(kept) = kept.to_json() {
@@ -85,7 +85,7 @@ impl Problem {
         self
     }
 
-    /// Sets `Retry-After`: the seconds after which to ask again.
+    /// Sets `Retry-After`: the number of seconds after which the client may try again.
     #[must_use]
     pub(in crate::serve) fn retry_after(mut self, seconds: u64) -> Self {
         self.rest.headers.push((RETRY_AFTER, HeaderValue::from(seconds)));
@@ -105,7 +105,7 @@ impl Problem {
             .header(WWW_AUTHENTICATE, "Bearer realm=\"planwatch\", Basic realm=\"planwatch\"")
     }
 
-    /// The text for an answer that a library made, from its status alone.
+    /// Makes a problem from a status alone, for example for an answer that a library made.
     pub(in crate::serve) fn of_status(status: StatusCode) -> Self {
         let (code, detail) = match status {
             StatusCode::NOT_FOUND => ("no-such-route", "there is nothing at this path"),
@@ -126,7 +126,7 @@ impl Problem {
         Self::new(status, code, detail)
     }
 
-    /// Writes it as the answer to a request for this path.
+    /// Makes the answer to a request for this path.
     pub(in crate::serve) fn answer(self, path: &str) -> Response {
         let Rest { hint, details, headers: more, advice: _ } = *self.rest;
         let shape = ProblemShape {
@@ -139,7 +139,7 @@ impl Problem {
             hint,
             details,
         };
-        // Maps with text keys can always be written.
+        // Serialization cannot fail, because all keys are strings.
         let body = serde_json::to_vec(&shape).unwrap_or_default();
         let mut response = (self.status, body).into_response();
         let headers = response.headers_mut();

@@ -1,4 +1,4 @@
-//! Applied to every answer: formats problems, sets headers, and logs one line.
+//! A layer for every answer: it formats problems, sets headers, and logs one line.
 
 use std::time::{Duration, Instant};
 
@@ -33,7 +33,7 @@ pub(in crate::serve) async fn finish(request: Request, next: Next) -> Response {
     with_headers(response)
 }
 
-/// A refusal from outside our handlers, such as an unknown path, gets the same form.
+/// Formats problems. A refusal that no handler made, such as that of an unknown path, gets the same form.
 fn in_form(mut response: Response, path: &str) -> Response {
     if let Some(problem) = response.extensions_mut().remove::<Problem>() {
         return problem.answer(path);
@@ -69,7 +69,7 @@ impl Policy {
     };
 }
 
-/// Forbids caching, content sniffing, framing and referrers.
+/// Forbids caching, content sniffing and use by other sites, and sets the headers of the answer's [`Policy`].
 fn with_headers(mut response: Response) -> Response {
     let policy = response.extensions_mut().remove::<Policy>().unwrap_or(Policy::NOTHING);
     let all = [

@@ -79,7 +79,7 @@ impl SeedStep {
     }
 }
 
-/// The plan or step that an earlier request with the same key made or changed without being answered.
+/// The id of the plan or step that an earlier request with the same key created or changed, if its answer was not stored.
 fn earlier(context: &Context) -> Option<String> {
     let key = context.key.as_ref()?;
     let id = key.made()?.first_id()?;

@@ -1,4 +1,4 @@
-//! The server: one thread for the network, and its orderly end.
+//! The HTTP server: one thread handles the network, and ends in an orderly way.
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};
@@ -36,26 +36,26 @@ use crate::serve::http::token::Token;
 use crate::serve::http::{api, connections, guard};
 use crate::serve::mcp;
 
-/// The time limit for a connection's first head.
+/// The time limit for the head of a connection's first request.
 const HEAD_LIMIT: Duration = Duration::from_secs(5);
 
-/// How long an idle connection stays open. Common clients close it after five seconds; a longer time here avoids
-/// closing a connection just when the client sends a request.
+/// How long an idle connection stays open. Common clients close idle connections after five seconds. The longer time here
+/// keeps the server from closing a connection just when the client sends a request.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
 /// The time limit for a write: how long a client may leave an answer unread.
 const WRITE_LIMIT: Duration = Duration::from_secs(30);
 
-/// The largest head, in bytes.
+/// The maximum size of a request's head, in bytes.
 const HEAD_SIZE: usize = 16 << 10;
 
-/// How long the server, when it ends, waits for requests in progress.
+/// How long an ending server waits for requests in progress.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// How many requests are worked on at once; others wait.
 const WORKERS: usize = 8;
 
-/// How long an idle worker thread stays.
+/// How long an idle worker thread stays alive.
 const REST: Duration = Duration::from_secs(2);
 
 /// A bound address; requests are not answered yet.
@@ -65,7 +65,7 @@ pub struct Bound {
     address: SocketAddr,
 }
 
-/// Makes the routes of the pages, with a guard of their own.
+/// Makes the routes of the pages. The pages have their own guard.
 #[derive(Clone)]
 pub struct Pages(pub Arc<dyn Fn(&App) -> Router + Send + Sync>);
 
@@ -73,7 +73,8 @@ pub struct Pages(pub Arc<dyn Fn(&App) -> Router + Send + Sync>);
 pub struct Settings {
     pub contexts: ContextFactory,
     pub feed: Feed,
-    /// False: every process that reaches the loopback address has access. On other addresses the token is always needed.
+    /// If false, every process that reaches the loopback address has access. On other addresses, the token is always
+    /// needed.
     pub needs_token: bool,
     /// Whether a new token replaces the stored one.
     pub is_token_new: bool,
@@ -100,7 +101,7 @@ impl Bound {
         self.address
     }
 
-    /// Begins to answer. If requests need a token, it is stored first.
+    /// Starts to answer requests. If requests need a token, first makes sure that a token is stored.
     pub fn serve(self, settings: Settings) -> Result<Serving, Error> {
         let token = if settings.needs_token || !self.address.ip().is_loopback() {
             let plans = (settings.contexts)()?.plans;
@@ -138,7 +139,7 @@ fn runtime() -> io::Result<tokio::runtime::Runtime> {
 }
 
 impl Serving {
-    /// Accepts no more connections.
+    /// Stops accepting connections, and closes open ones after their current request.
     pub fn close(&self) {
         self.is_ending.send_replace(true);
     }
@@ -152,17 +153,17 @@ impl Serving {
         }
     }
 
-    /// Ends, and waits at most ten seconds for requests in progress.
+    /// Ends the server; waits at most ten seconds for requests in progress.
     pub fn end(mut self) {
         self.close();
         if let Some(thread) = self.thread.take() {
-            // The thread does not panic; if it did there would be nothing left to end.
+            // If the thread has panicked, there is nothing left to end.
             thread.join().ok();
         }
     }
 }
 
-/// Everything that a request goes through, outermost first.
+/// Combines the routes with the layers that a request passes through. The outermost layer is first.
 fn router(app: &App, pages: &Pages) -> Router {
     let layers = ServiceBuilder::new()
         .layer(from_fn(finish))
@@ -185,7 +186,7 @@ fn router(app: &App, pages: &Pages) -> Router {
     (pages.0)(app).route_layer(around_pages).merge(api)
 }
 
-/// Keeps the connection of an MCP request open while it is worked on; other handlers do this in [`App::ask`].
+/// Keeps a connection open while its MCP request is worked on. Other handlers do this in [`App::ask`].
 async fn at_work(request: Request, next: Next) -> Response {
     let _busy = connections::busy();
     next.run(request).await

@@ -17,10 +17,10 @@ use crate::serve::http::idempotency::{InFlight, KEY};
 use crate::serve::http::problem::Problem;
 use crate::serve::http::token::Token;
 
-/// How long a request may take, its body included.
+/// How long a request may take, including the transfer of its body.
 pub(super) const REQUEST_LIMIT: Duration = Duration::from_secs(30);
 
-/// The limit of event streams.
+/// The maximum number of open event streams.
 pub(super) const MOST_STREAMS: usize = 64;
 
 /// The state of all handlers; clones share it.
@@ -31,7 +31,7 @@ pub struct App(Arc<Inner>);
 pub struct Inner {
     pub(in crate::serve) contexts: ContextFactory,
     pub(in crate::serve) feed: Feed,
-    /// None: every process that reaches the loopback address has access.
+    /// If `None`, every process that reaches the loopback address has access.
     pub(in crate::serve) token: Option<Token>,
     pub(in crate::serve) address: SocketAddr,
     pub(in crate::serve) streams: Arc<Semaphore>,
@@ -70,7 +70,7 @@ impl App {
         self.ask_if(IfMatch::default(), work).await
     }
 
-    /// Like [`Self::ask`]; a change is made only if the file is the version that the client last saw.
+    /// Like [`Self::ask`], but a change is made only if the file is still the version that the client last saw.
     pub(in crate::serve) async fn ask_if<T: Send + 'static, E: Into<Problem>>(
         &self,
         condition: IfMatch,

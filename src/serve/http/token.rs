@@ -13,7 +13,7 @@ pub(in crate::serve) struct Token {
 }
 
 impl fmt::Debug for Token {
-    /// Not shown in logs and messages.
+    /// Hides the secret in logs and messages.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Token(…)")
     }

@@ -1,7 +1,7 @@
 //! The client side of the daemon's socket: requests of commands, and the event stream for a second `watch`.
 //!
-//! The requests of commands have short timeouts, and their failure is no error: without a daemon, or if it does not
-//! answer, a command continues on its own.
+//! The requests of commands have short timeouts, and a failed request is not an error: if no daemon answers, a command
+//! continues on its own.
 
 use std::io::{self, BufRead, BufReader};
 use std::ops::ControlFlow;
@@ -56,7 +56,7 @@ pub enum Holder {
     Answering(Client, Status),
 }
 
-/// Finds out which process watches. It counts as silent if it does not answer within a second.
+/// Finds out which process watches. A process that does not answer within a second counts as silent.
 pub fn holder(plans: &PlansDir, socket_dirs: &SocketDirs) -> Holder {
     holder_at(&plans.state_dir(), socket_dirs)
 }
@@ -192,7 +192,8 @@ impl Client {
 
     /// Stops the daemon and returns its last status once it has ended; `None` if it does not answer or end in time.
     ///
-    /// A process that watches only as a side job continues with its main job, so this does not wait for its end.
+    /// If watching is only a side job of the process, the process continues with its main job. This function then does not
+    /// wait for its end.
     pub fn stop(mut self) -> Option<Status> {
         let status = self.status_after(Request::Stop)?;
         if status.gives_way {
@@ -204,7 +205,7 @@ impl Client {
         Some(status)
     }
 
-    /// Passes on every event from now on; `ready` is called first.
+    /// Calls `ready` once, and then `event` for every event from now on.
     pub fn follow(
         self,
         ready: &mut dyn FnMut(&Status) -> ControlFlow<()>,
@@ -218,7 +219,7 @@ impl Client {
         })
     }
 
-    /// Like [`Self::follow`], and also passes on notices of plans that are still changing.
+    /// Like [`Self::follow`], but `on_message` also gets notices of plans that are still changing.
     pub fn follow_changes(
         self,
         ready: &mut dyn FnMut(&Status) -> ControlFlow<()>,
@@ -265,7 +266,7 @@ fn end_of_stream(error: io::Error) -> io::Result<Option<Answer>> {
     }
 }
 
-/// Connects at once or not at all: connecting to a stopped daemon with a full backlog could block for ever.
+/// Connects without blocking: if a daemon is stopped and its backlog is full, connecting could block for ever.
 fn connect(path: &Path) -> io::Result<UnixStream> {
     let socket = rustix::net::socket(AddressFamily::UNIX, SocketType::STREAM, None)?;
     rustix::io::fcntl_setfd(&socket, rustix::io::FdFlags::CLOEXEC)?;
@@ -282,7 +283,7 @@ mod tests {
 
     use super::*;
 
-    /// A state directory with a socket in place of a daemon's.
+    /// Returns a state directory with a socket that no daemon serves.
     fn listening() -> (tempfile::TempDir, SocketDirs, UnixListener) {
         let root = tempfile::tempdir().unwrap();
         let socket_dirs = SocketDirs { runtime: None, temporary: root.path().to_path_buf() };
@@ -325,7 +326,7 @@ mod tests {
         };
         assert!(matches!(answering(None), ClaimReply::Unheard(_)));
         assert!(matches!(answering(Some(Answer::Claimed { handed: None })), ClaimReply::Nothing));
-        // A daemon of another release.
+        // A daemon of another release may refuse the request.
         assert!(matches!(answering(Some(Answer::Refused { why: String::new() })), ClaimReply::Nothing));
         drop(listener);
         assert!(matches!(daemon.claim(&|| panic!("there is no daemon")), ClaimReply::Nothing));

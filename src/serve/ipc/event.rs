@@ -77,13 +77,13 @@ pub struct Event {
     #[serde(flatten)]
     pub what: What,
     pub of: Of,
-    /// A plan's or a step's id.
+    /// The id of the plan or the step.
     pub id: String,
     pub plan: String,
     pub title: String,
     /// Begins with the plans directory's name.
     pub path: String,
-    /// When the daemon noticed it.
+    /// When the daemon noticed the change.
     pub at: Time,
     #[serde(flatten)]
     pub source: Source,
@@ -116,7 +116,7 @@ impl Event {
         envelope("event", fields)
     }
 
-    /// Reads what [`Self::to_json`] made.
+    /// Parses an object that [`Self::to_json`] made.
     pub fn from_json(value: &Value) -> Option<Self> {
         Self::deserialize(value).ok()
     }
@@ -127,7 +127,7 @@ impl Event {
 pub enum Notification {
     /// A change that has settled, as `watch` prints it.
     Event(Arc<Event>),
-    /// This plan is changing; sent before the change has settled. `None`: any plan may be changing.
+    /// A plan is changing. This is sent before the change has settled. `None` means that any plan may be changing.
     Changed { plan: Option<PlanId> },
 }
 

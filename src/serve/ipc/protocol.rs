@@ -18,13 +18,13 @@ const LINE_LIMIT: u64 = 4 << 20;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Request {
-    /// Asks whether the index holds every change that was finished before this request.
+    /// Asks whether the index contains every change that was finished before this request.
     Sync,
-    /// Like [`Request::Sync`], with the cached answer of `next`.
+    /// Like [`Request::Sync`], and also asks for the cached answer of `next`.
     Next,
     /// An answer of `next` to cache in memory; there is no reply.
     CacheNext(String),
-    /// Asks for the directories that an answer about the plan with this id depends on. The reply includes every change
+    /// Asks for the directories that an answer about the plan with this id depends on. The reply reflects every change
     /// that was finished before this request.
     Around(String),
     /// Claims the most urgent step for the client.
@@ -45,7 +45,7 @@ pub(crate) enum Request {
 pub struct Opener {
     /// The name (`by`) that is recorded for changes made in the pages.
     pub by: String,
-    /// Whether the pages only show and change nothing.
+    /// Whether the pages refuse changes.
     pub is_read_only: bool,
     /// Whether the opener may confirm gates. A process that works on a step may not.
     pub is_person: bool,
@@ -90,7 +90,7 @@ pub struct Status {
     /// Its HTTP URL, if it has one.
     #[serde(default)]
     pub http: Option<String>,
-    /// Watching is a side job of this process and ends when another process wants to watch.
+    /// Whether watching is only a side job of this process. It then stops watching when another process wants to watch.
     #[serde(default)]
     pub gives_way: bool,
 }
@@ -109,7 +109,7 @@ pub(crate) enum Answer {
     Sync {
         fresh: bool,
         generation: Option<String>,
-        /// Whether every problem belongs to a plan, so that the index holds all problems.
+        /// Whether every problem belongs to a plan, so that the index contains all problems.
         #[serde(default)]
         is_complete: bool,
     },
@@ -123,19 +123,19 @@ pub(crate) enum Answer {
     Around {
         around: Option<DependentsMessage>,
     },
-    /// `None`: the client has to claim without the daemon.
+    /// `handed` is `None` if the client has to claim without the daemon.
     Claimed {
         handed: Option<ClaimedStep>,
     },
     Status(Status),
-    /// `None`: this process serves no pages.
+    /// `code` is `None` if this process serves no pages.
     Browser {
         code: Option<String>,
     },
     Event {
         event: Value,
     },
-    /// This plan is changing; `None`: any plan may be changing.
+    /// A plan is changing; `None` means that any plan may be changing.
     Changed {
         plan: Option<String>,
     },
@@ -164,7 +164,7 @@ impl Answer {
         }
     }
 
-    /// Like [`Self::commit`], if the index holds every problem.
+    /// Like [`Self::commit`], but also requires that the index contains all problems.
     pub(crate) fn complete_commit(self) -> Option<Generation> {
         let is_complete = matches!(self, Self::Sync { is_complete: true, .. });
         self.commit().filter(|_| is_complete)
@@ -196,7 +196,7 @@ pub(crate) fn answer_line(answer: Answer) -> Vec<u8> {
 }
 
 fn line(of: &impl Serialize) -> Vec<u8> {
-    // Serialization fails only for maps with keys that are not strings, and there are none.
+    // Serialization cannot fail, because all keys of maps are strings.
     let mut bytes = serde_json::to_vec(of).unwrap_or_default();
     bytes.push(b'\n');
     bytes

@@ -19,7 +19,7 @@ pub struct SocketDirs {
     pub temporary: PathBuf,
 }
 
-/// The longest path that fits a socket address on every system; macOS has 104 bytes including the final zero.
+/// The maximum length of a socket's path on every system, in bytes. macOS allows 104 bytes including the final zero.
 const LONGEST: usize = 103;
 
 /// Why a socket directory is not used: another user could have put a socket into it.
@@ -64,7 +64,7 @@ pub fn untrusted(plans: &PlansDir, socket_dirs: &SocketDirs) -> Option<Untrusted
     check(&socket(&state, socket_dirs), &state).err()
 }
 
-/// Creates the socket's directory if it is not the state directory.
+/// Creates and checks the socket's directory, unless it is the state directory.
 pub(crate) fn prepare(socket: &Path, state: &Path) -> io::Result<()> {
     let Some(dir) = socket.parent().filter(|it| *it != state) else { return Ok(()) };
     match std::fs::DirBuilder::new().mode(0o700).create(dir) {
@@ -163,13 +163,13 @@ mod tests {
             std::fs::set_permissions(&dir, PermissionsExt::from_mode(mode)).unwrap();
             is_refused(&socket, "has permissions for other users");
         }
-        // `check` does not examine the state directory itself: its stamp file proves that planwatch created it.
+        // `check` does not examine the state directory itself. The file `stamp` in it proves that planwatch created it.
         assert_eq!(check(&socket, &dir).err(), None);
         symlink(&dir, place.path().join("link")).unwrap();
         is_refused(&place.path().join("link/it.sock"), "is a symbolic link");
         std::fs::File::create(place.path().join("file")).unwrap();
         is_refused(&place.path().join("file/it.sock"), "is not a directory");
-        // Only root can change the owner; for other users `/` belongs to another user.
+        // Only root can change the owner of a directory. If the test runs as another user, `/` belongs to root.
         let theirs = if rustix::process::getuid().is_root() {
             let theirs = place.path().join("theirs");
             std::fs::DirBuilder::new().mode(0o700).create(&theirs).unwrap();

@@ -1,9 +1,9 @@
-//! Code actions: fixing one problem, and the moves of a step.
+//! Code actions: fixes of problems, moves of a step, and small edits of a file.
 //!
-//! An action is a workspace edit of the open text, made by a dry run of the operation that a command would run. If the
-//! step has a claim and the text is saved, the action is a command, because a change of a claim needs the lock of the
-//! plans directory and the claim's record. New files are always made by a command, because an editor would make an empty
-//! file first, which is a step that others could claim.
+//! Most actions are workspace edits of the open text. They are made by a dry run of the operation that a command would
+//! run. If a step has a claim and its text is saved, a move of the step is a command instead: the move changes the claim,
+//! which needs the lock of the plans directory and the claim's record. New files are always made by a command. An editor
+//! would create an empty file first, and others could claim that file as a step.
 
 use std::ops::Range;
 use std::path::Path;
@@ -35,7 +35,7 @@ const COMPLETE: &str = "Complete step";
 const FAIL: &str = "Fail…";
 const ATTEMPT: &str = "Record attempt…";
 
-/// The placeholder for a person's text, for editors that cannot ask for it.
+/// Placeholders for texts that a person has to write, for editors that cannot ask for them.
 const WHY_FAILED: &str = "describe what failed";
 const WHAT_TRIED: &str = "describe what was tried";
 
@@ -117,7 +117,8 @@ impl ActionContext<'_> {
         json!({"title": title, "kind": kind, "command": command})
     }
 
-    /// The edit that a dry run of an operation makes; none if it is refused, or makes or removes files.
+    /// The edit that results from a dry run of an operation. `None` if the operation is refused, creates a file or removes
+    /// one.
     fn dry_run(&self, act: impl FnOnce(&Context) -> Result<ChangeReport, Error>) -> Option<Value> {
         let (context, planned) = self.tree.planning().ok()?;
         let report = act(&context).ok()?;
@@ -128,7 +129,7 @@ impl ActionContext<'_> {
         workspace_edit(self.tree, self.documents, self.client, &ops, (Renames::Included, "check --fix")).ok()
     }
 
-    /// The open file by its path, which is unique even if two files have the same number.
+    /// Returns the path of the open file as its id: it is unique even if two files have the same number.
     fn id(&self) -> String {
         self.tree.root.join(&self.file.relative).to_string_lossy().into_owned()
     }
@@ -192,14 +193,15 @@ impl ActionContext<'_> {
         let line = self.document.line_of(lone_return(text)?);
         let there = self.document.line_of(chosen.start)..=self.document.line_of(chosen.end);
         let hint = line_ends(self.document).filter(|_| there.contains(&line))?;
-        // Editors count the lines of such a text differently, so only an edit of the whole text means the same to all.
+        // Editors count the lines of such a text differently. Only an edit of the whole text has the same result in all.
         let edit = json!({"range": self.document.range(&(0..text.len())), "newText": with_equal_ends(text)});
         let mut action = self.edit_action("Convert line ends", QUICKFIX, &self.edit_of(&[edit]));
         action["diagnostics"] = json!([hint]);
         Some(action)
     }
 
-    /// The target of a command for a missing file: the step that the line at an offset names, else this file.
+    /// The target of a command that makes a missing file: the step that is named in the line at an offset, or else this
+    /// file.
     fn missing(&self, at: usize) -> Value {
         let line = self.document.line(self.document.line_of(at));
         let named = super::references::all(&self.document.text, self.file);
@@ -237,8 +239,8 @@ impl ActionContext<'_> {
         found
     }
 
-    /// The moves that only the claim in the saved file prevents, as disabled actions; empty if the client cannot show
-    /// those.
+    /// The moves that would be possible without the claim in the saved file, as disabled actions. Empty if the client
+    /// cannot show disabled actions.
     fn disabled_moves(&self, verbs: &[Verb], why: &str) -> Vec<Value> {
         let titles = [(Some(Verb::Done), COMPLETE), (Some(Verb::Fail), FAIL), (None, ATTEMPT)];
         let possible = titles.into_iter().filter(|(verb, _)| verb.is_none_or(|it| verbs.contains(&it)));
@@ -314,7 +316,7 @@ impl ActionContext<'_> {
         self.dry_run(|it| update::move_steps(it, &request))
     }
 
-    /// An action with a person's text: the editor asks for it, or else the edit has a placeholder.
+    /// An action that needs a text from a person. If the editor cannot ask for the text, a placeholder is inserted.
     fn action_with_text(
         &self,
         title: &str,
@@ -333,7 +335,7 @@ impl ActionContext<'_> {
     }
 }
 
-/// The words for an unknown status, the nearest one first.
+/// The words that can replace an unknown status, the nearest one first.
 fn known_words(typed: &str, words: &Words, role: &Role) -> Vec<String> {
     fn of<S: Status>(typed: &str, words: &Words) -> Vec<String> {
         let typed = typed.trim_matches(['"', '\'']);

@@ -1,7 +1,7 @@
 //! Finds what a position in a text is part of: a key, a value, an item of a list, a dependency in the body.
 //!
-//! Works on lines, not on parsed YAML, because a text is often invalid YAML while it is typed. So the answers do not
-//! disappear when a keystroke makes the YAML invalid.
+//! The module examines lines instead of parsed YAML, because a text is often invalid YAML while it is typed. Completion
+//! and hover also work then.
 
 use std::ops::Range;
 
@@ -51,7 +51,7 @@ fn line_around(text: &str, at: usize) -> Range<usize> {
     start..end
 }
 
-/// The key at the start of a line that is not indented, and where its value begins.
+/// The key at the start of a line that is not indented, and the position after its colon.
 pub(super) fn key_of_line(line: &str) -> Option<(&str, usize)> {
     let colon = line.find(':')?;
     let key = &line[..colon];
@@ -172,7 +172,8 @@ fn item_spot(key: &str, line: &str, indent: usize, column: usize) -> Option<Spot
     is_item.then(|| Spot::Value { key, word: word(line, rest, column, &[]), list: List::Block })
 }
 
-/// The word around a column, between a start and the nearest end; without blanks and an opening quote.
+/// The word around a column. It lies between `from` and the nearest of `ends`, a quote or a comment. It does not include
+/// an opening quote or blanks at its ends.
 fn word(line: &str, from: usize, column: usize, ends: &[char]) -> Range<usize> {
     let from = from.min(column);
     let blank = line[from..column].len() - line[from..column].trim_start().len();
@@ -209,7 +210,7 @@ fn in_body(text: &str, at: usize) -> Option<Spot> {
         .then_some(Spot::Dependencies { word })
 }
 
-/// The heading of level 2 or 3 above a line.
+/// The nearest heading above a line, if its level is 2 or 3.
 fn heading_above(text: &str, line: usize) -> Option<&str> {
     let above = text[..line]
         .lines()
@@ -223,7 +224,7 @@ fn heading_above(text: &str, line: usize) -> Option<&str> {
 mod tests {
     use super::*;
 
-    /// The item at the mark `|` of a text, in short: `key <status>`, `value depends Flow <2>`.
+    /// Describes the spot at the mark `|` of a text, for example as `key <status>` or `value depends Flow <2>`.
     fn said(text: &str) -> String {
         let at = text.find('|').expect("a mark");
         let text = text.replacen('|', "", 1);

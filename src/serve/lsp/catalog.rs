@@ -1,6 +1,6 @@
-//! A summary of all plans in a directory, for completion, symbols and diagnostics of files that are not open.
+//! A summary of all plans in a directory, for completion, for symbols, and for the diagnostics of files that are not open.
 //!
-//! Whole plans would take too much memory in a process that runs as long as the editor. So the catalog holds only parts
+//! Whole plans would take too much memory in a process that runs as long as the editor. So the catalog contains only parts
 //! of each plan, mainly names, titles, statuses, dependencies and problems.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -29,9 +29,9 @@ pub(super) struct StepEntry {
     pub(super) title: Box<str>,
     pub(super) status: Stated<StepStatus>,
     pub(super) has_file: bool,
-    /// The owner of its claim.
+    /// The owner of the step's claim.
     pub(super) claimed_by: Option<Box<str>>,
-    /// The path of its file, if that is not the usual one.
+    /// The path of the step's file, if that is not the usual one.
     path: Option<Box<str>>,
 }
 
@@ -47,14 +47,14 @@ pub(super) struct PlanEntry {
     /// How many steps are ready.
     pub(super) n_ready: usize,
     pub(super) steps: Box<[StepEntry]>,
-    /// The other plans that its steps wait for, and its program.
+    /// The other plans that this plan's steps wait for, and its program.
     names: Box<[PlanId]>,
     pub(super) problems: Box<[Problem]>,
     /// The related places of each problem that has any, with the problem's index in `problems`.
     related: Box<[(usize, Box<[Related]>)]>,
 }
 
-/// Only this many problems of a plan get related places: for more of them the cost exceeds the benefit.
+/// Only the first problems of a plan, up to this number, get related places. For more, the cost would exceed the benefit.
 const MOST_WITH_RELATED: usize = 100;
 
 impl PlanEntry {
@@ -157,7 +157,7 @@ pub(super) struct Catalog {
     pub(super) problems_outside_plans: Vec<Problem>,
 }
 
-/// The directory of a plan's file, and the file's name in it; none for a file that is not directly in a plan's directory.
+/// The plan's directory that directly contains a file, and the file's name. `None` if there is no such directory.
 pub(super) fn place(relative: &Path) -> Option<(Key, String)> {
     let inside = relative.strip_prefix("_archive");
     let is_archived = inside.is_ok();
@@ -203,7 +203,7 @@ impl Catalog {
         self.plans.get(key)
     }
 
-    /// The plan that an id names: the one that is not archived, else the archived one.
+    /// The plan with this id: the live one if there is one, or else the archived one.
     pub(super) fn get(&self, id: &PlanId) -> Option<&PlanEntry> {
         let exact = |is_archived| self.plans.get(&Key { is_archived, name: id.as_str().to_owned() });
         let same = || self.plans.values().find(|it| it.id == *id);

@@ -12,25 +12,25 @@ use super::uri;
 #[derive(Debug, Clone, Default)]
 pub(super) struct Client {
     pub(super) encoding: Encoding,
-    /// It pulls diagnostics and supports their refresh. The server pushes diagnostics only to other clients.
+    /// Requests (pulls) diagnostics, and supports refreshing them. To other clients, the server pushes diagnostics.
     pub(super) pulls_diagnostics: bool,
     pub(super) refreshes_hints: bool,
     pub(super) refreshes_lenses: bool,
-    /// Its workspace edits may rename files.
+    /// Supports file renames in workspace edits.
     pub(super) renames_files: bool,
-    /// Its workspace edits may use `documentChanges`, which name versions and, with `renames_files`, rename files.
+    /// Supports `documentChanges` in workspace edits. They contain document versions and, if `renames_files`, file renames.
     pub(super) has_document_changes: bool,
     pub(super) has_action_literals: bool,
-    /// It shows actions that are not possible now, with the reason.
+    /// Shows actions that are not possible now, with the reason.
     pub(super) has_disabled_actions: bool,
     pub(super) has_snippets: bool,
-    /// Completion shows a text next to each label.
+    /// Completion can show a text next to each label.
     pub(super) has_label_details: bool,
     /// Document symbols may be nested.
     pub(super) nests_symbols: bool,
-    /// It has `planwatch.ui.*` commands, which ask a person for a text.
+    /// Implements the `planwatch.ui.*` commands, which ask the user for a text.
     pub(super) asks_for_texts: bool,
-    /// It wants a notification when plans change.
+    /// Wants a notification when plans change.
     pub(super) follows_plans: bool,
     pub(super) folders: Vec<PathBuf>,
 }
@@ -47,12 +47,13 @@ impl Client {
         let wants = |name: &str| params["initializationOptions"][name].as_bool().unwrap_or_default();
         Self {
             encoding: Encoding::choose(words("/general/positionEncodings")),
-            // Without refreshes, a client that pulls would not learn of changes by others.
+            // A client that pulls learns of changes by other programs only through refreshes.
             pulls_diagnostics: has("/textDocument/diagnostic") && is("/workspace/diagnostics/refreshSupport"),
             refreshes_hints: is("/workspace/inlayHint/refreshSupport"),
             refreshes_lenses: is("/workspace/codeLens/refreshSupport"),
             renames_files: words("/workspace/workspaceEdit/resourceOperations").contains(&"rename"),
-            // File operations exist only in `documentChanges`, and some clients declare only the operations.
+            // File operations exist only in `documentChanges`. A client that declares only the operations is assumed to
+            // support both.
             has_document_changes: is("/workspace/workspaceEdit/documentChanges")
                 || !words("/workspace/workspaceEdit/resourceOperations").is_empty(),
             has_action_literals: has("/textDocument/codeAction/codeActionLiteralSupport"),
@@ -67,7 +68,7 @@ impl Client {
     }
 }
 
-/// The paths of the workspace folders, or that of the root if no folders are listed.
+/// The paths of the workspace folders. If no folders are listed, the path of the root.
 fn folders(params: &Value) -> Vec<PathBuf> {
     let listed: Vec<FolderId> =
         serde_json::from_value(params["workspaceFolders"].clone()).unwrap_or_default();

@@ -1,6 +1,6 @@
-//! `workspace/executeCommand`: changes of files, by the same operations as on the command line.
+//! `workspace/executeCommand`: changes files with the operations of the command line.
 //!
-//! Commands work on the files, so a command on a file with unsaved text is refused. Each runs in a thread of its own,
+//! Commands work on the files, so a command on a file with unsaved text is refused. Each command runs in its own thread,
 //! because it may have to wait for the lock of the plans directory.
 
 use lsp_server::{ErrorCode, RequestId};
@@ -46,12 +46,12 @@ pub(super) const NAMES: [&str; 14] = [
     "planwatch.fix",
 ];
 
-/// A command, and its target in the form that the operation takes.
+/// A command and its target.
 struct Command {
     name: String,
-    /// A plan or a step; empty for the next step of all plans.
+    /// An id of a plan or step, or the path of its file. If empty, `planwatch.claim` claims the next step of all plans.
     id: String,
-    /// The name of the plan's directory, if it is known.
+    /// The name of the plan's directory; empty if unknown.
     plan: String,
     arguments: Value,
 }
@@ -67,7 +67,7 @@ impl Command {
     }
 }
 
-/// Starts a command, whose thread sends the answer. Returns an answer only if the command is refused at once.
+/// Starts a thread that runs a command and sends the response. Returns an error response if no thread was started.
 pub(super) fn execute(
     server: &mut Server,
     id: &RequestId,
@@ -78,7 +78,8 @@ pub(super) fn execute(
         let (outbox, events, reply_to) = (server.outbox.clone(), server.events.clone(), id.clone());
         let work = move || {
             let answer = context.map_err(Failed::from).and_then(|it| run(&it, &command));
-            // Before the answer, because the client requests hints and lenses again as soon as it has the answer.
+            // The event is sent before the response, because the client requests hints and lenses again when it has
+            // the response.
             if !command.plan.is_empty() {
                 events.send(Event::Changed { root, plan: command.plan }).ok();
             }
@@ -118,7 +119,7 @@ fn begin(server: &mut Server, name: &str, arguments: &[Value]) -> Result<Begun, 
     let needs_plan = matches!(name, "planwatch.add" | "planwatch.insertStepsList");
     let id = match &file {
         Some(file) if needs_plan => plan_of(file),
-        // A path is unique even if two files have the same number.
+        // A path is unique even if two files have the same step number.
         Some(file) => tree.root.join(&file.relative).to_string_lossy().into_owned(),
         None => Some(text("id")).filter(|it| !it.is_empty()).unwrap_or_else(|| text("plan")),
     };

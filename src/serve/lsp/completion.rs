@@ -18,7 +18,8 @@ use crate::plan::id::{PlanId, StepId};
 use crate::plan::step_number::StepNumber;
 use crate::plan::words::{PlanStatus, Status, StepStatus};
 
-/// The most items of one answer. A client asks again as the word grows.
+/// The maximum number of items in a response. If there are more, the client sends another request when the user types
+/// more of the word.
 const MOST: usize = 200;
 
 // The protocol's kinds of completion items.
@@ -30,12 +31,12 @@ const CONSTANT: u8 = 21;
 
 struct Item {
     label: String,
-    /// The text to insert; the label if it is empty.
+    /// The text to insert. If it is empty, the label is inserted.
     text: String,
     detail: String,
     about: String,
     kind: u8,
-    /// Text that the typed word is compared with in addition to the label.
+    /// A text that is compared with the typed word, in addition to the label.
     also: String,
 }
 
@@ -96,7 +97,7 @@ pub(super) fn complete(
     };
     let typed = &document.text[word.start..at.clamp(word.start, word.end)];
     let mut list = list(document, client, &word, typed, items);
-    // Until all plans are loaded, the client has to ask again.
+    // If not all plans are loaded yet, the client has to request the list again.
     if tree.catalog.is_none() {
         list["isIncomplete"] = true.into();
     }
@@ -110,8 +111,8 @@ fn list(
     typed: &str,
     mut items: Vec<Item>,
 ) -> Value {
-    // A list with items that are found by their titles is marked as incomplete, so that the client asks again as the word
-    // grows.
+    // If items can be found by their titles, the list is marked as incomplete. The client then sends another request
+    // when the user types more of the word.
     let is_incomplete = items.len() > MOST || items.iter().any(|it| !it.also.is_empty());
     let wanted = typed.to_lowercase();
     if items.len() > MOST {
@@ -132,8 +133,8 @@ fn list(
             "insertTextFormat": if is_snippet { 2 } else { 1 },
             "textEdit": {"range": range, "newText": text},
         });
-        // Only where it is needed: with a `filterText`, some clients replace a word that they find themselves, not the
-        // range.
+        // `filterText` is set only if it is needed. If an item has one, some clients ignore the range and replace a word
+        // that they determine themselves.
         if !it.label.starts_with(typed) && it.also.to_lowercase().contains(&wanted) {
             item["filterText"] = format!("{typed} {}", it.also).into();
         }
@@ -151,7 +152,7 @@ fn list(
     json!({"isIncomplete": is_incomplete, "items": items.into_iter().enumerate().map(one).collect::<Vec<_>>()})
 }
 
-/// A snippet as plain text.
+/// Replaces each tab stop of a snippet with its default text. Texts of other kinds are returned unchanged.
 fn without_stops(text: &str, kind: u8) -> String {
     if kind != SNIPPET {
         return text.to_owned();
@@ -209,7 +210,7 @@ fn people(tree: &Tree) -> Vec<Item> {
 }
 
 fn values(tree: &mut Tree, file: &PlanFile, key: &str, (typed, list): (&str, List)) -> Vec<Item> {
-    // Items of a list that is not begun yet are written with their brackets.
+    // If the key needs a list and no list has been typed, each item is inserted with brackets.
     let bracketed = |items: Vec<Item>| match keys::is_list(key) && list == List::No {
         true => items.into_iter().map(|it| bracketed(it, typed)).collect(),
         false => items,
@@ -259,8 +260,9 @@ fn words_of<S: Status>(config: &Config) -> Vec<Item> {
     canonical.chain(own).collect()
 }
 
-/// Steps of the file's own plan: earlier ones, the nearest first, then later ones. After them come the steps of another
-/// plan if the typed word names one, else other plans. `before` is put before numbers.
+/// First the steps of the file's own plan: those before this step in descending order, then those after it. The list
+/// continues with the steps of another plan if the typed word begins with that plan's id, otherwise with the ids of other
+/// plans. `before` is the prefix of the step numbers of the own plan, such as `step-`.
 fn steps(tree: &mut Tree, file: &PlanFile, typed: &str, before: &str) -> Vec<Item> {
     let Some(key) = file.key.clone() else { return Vec::new() };
     let own = file.step();

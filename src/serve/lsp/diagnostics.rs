@@ -1,4 +1,4 @@
-//! Problems as diagnostics: where each begins and ends in the text, and the related places.
+//! Converts problems to diagnostics: finds the range of each problem in the text, and related locations.
 
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
@@ -20,7 +20,7 @@ use crate::text::line_index::{self, Place};
 use crate::text::markdown;
 use crate::text::yaml::{Tree, View};
 
-/// The diagnostics of a document; `related` returns the related places of a problem.
+/// The diagnostics of a document. `related` returns the related locations of a problem.
 pub(super) fn all(
     document: &Document,
     root: &Path,
@@ -48,8 +48,8 @@ pub(super) fn all(
     problems.iter().map(one).collect()
 }
 
-/// A hint for a text in which a carriage return alone ends a line: editors and the protocol count its lines differently,
-/// so every mark below it may be misplaced.
+/// A hint for a text with a carriage return that no line feed follows. In the protocol it ends a line, but not in all
+/// editors. Therefore all diagnostics below it may be shown at the wrong line.
 pub(super) fn line_ends(document: &Document) -> Option<Value> {
     let line = document.line_of(lone_return(&document.text)?);
     Some(json!({
@@ -68,11 +68,11 @@ fn message(problem: &Problem) -> String {
     }
 }
 
-/// Finds the bytes that problems of a text mark. Made once for all problems of a text, because there may be hundreds.
+/// Finds the byte ranges of problems. One value serves all problems of a text, because there may be hundreds.
 pub(super) struct Extents<'a> {
     text: &'a str,
     places: Places<'a>,
-    /// The end of the innermost YAML value that begins at a byte.
+    /// The end of the innermost YAML value that begins at an offset, by that offset.
     values: HashMap<usize, usize>,
 }
 
@@ -90,8 +90,8 @@ impl<'a> Extents<'a> {
         self.places.offset(Place { line: problem.line, column: problem.column })
     }
 
-    /// The bytes that a problem marks: the YAML value that begins at its place, else the word there. A problem of the
-    /// whole file is shown at its first line.
+    /// The byte range of a problem: the YAML value that begins at the problem's position, otherwise the word there. A
+    /// problem of the whole file has the range of the first line.
     pub(super) fn at(&self, problem: &Problem) -> Range<usize> {
         let (text, start) = (self.text, self.offset(problem));
         let line_end = start + text[start..].find(['\r', '\n']).unwrap_or(text.len() - start);
@@ -100,7 +100,7 @@ impl<'a> Extents<'a> {
         }
         let value = self.values.get(&start).copied();
         if let Some(end) = value.filter(|it| *it > start && *it <= text.len()) {
-            // Of a value with several lines, only the first line is marked.
+            // If a value has several lines, only the first line is marked.
             return start..end.min(line_end.max(start));
         }
         let is_end = |c: char| c.is_whitespace() || matches!(c, ',' | ']' | '}' | ')');
@@ -109,7 +109,7 @@ impl<'a> Extents<'a> {
     }
 }
 
-/// The end of each value of a front matter, by its start. Of several values with the same start, the innermost counts.
+/// The end of each key and value of a front matter, by its start. If several have the same start, the innermost is used.
 fn values(root: View<'_>, yaml: usize) -> HashMap<usize, usize> {
     let mut open = vec![root];
     let mut found = HashMap::new();
@@ -127,7 +127,7 @@ fn values(root: View<'_>, yaml: usize) -> HashMap<usize, usize> {
     found
 }
 
-/// A place that is related to a problem in another place.
+/// A location that is related to a problem elsewhere, with an explanation.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Related {
     /// Relative to the plans directory.
@@ -150,8 +150,8 @@ impl Related {
     }
 }
 
-/// The other places that belong to a problem, such as the steps of a cycle, the plan that lacks a step, or the other
-/// file with the same number. [`in_text`] finds those that need the file's text.
+/// The related locations of a problem, such as the steps of a cycle, the plan that lacks a step, or another file with the
+/// same step number. A related location that requires the file's text is found by [`in_text`].
 pub(super) fn related(plans: &Plans, plan: &Plan, problem: &Problem) -> Vec<Related> {
     match problem.code {
         Code::ProgramMissing => plan.program.iter().filter_map(|it| of_program(plans, it)).collect(),
@@ -165,8 +165,8 @@ pub(super) fn related(plans: &Plans, plan: &Plan, problem: &Problem) -> Vec<Rela
     }
 }
 
-/// The related place of [`Code::DependenciesDisagree`] in a step's text. `plan` has the path and the id of the step's
-/// plan.
+/// The related location of [`Code::DependenciesDisagree`]: the Dependencies section of the step's text, otherwise the
+/// plan. `plan` has the path and the id of the step's plan.
 pub(super) fn in_text(text: &str, plan: (&str, &PlanId), problem: &Problem) -> Option<Related> {
     (problem.code == Code::DependenciesDisagree).then(|| {
         match section(text).filter(|it| *it != (problem.line, problem.column)) {
@@ -201,12 +201,12 @@ fn of_step(plans: &Plans, (plan, step): (&Plan, &Step), problem: &Problem) -> Ve
     }
 }
 
-/// The file that says what a step is: its own, else its plan's.
+/// The file that contains a step: the step's own file if it has one, otherwise its plan's file.
 fn file_of<'a>(plans: &'a Plans, step: &'a Step) -> Option<&'a str> {
     if step.has_file() { Some(&step.path) } else { plans.get(&step.id.plan).map(|it| it.path.as_str()) }
 }
 
-/// The line and column where a Dependencies section begins, as problems count them.
+/// The line and column of the start of the Dependencies section, counted as in problems.
 fn section(text: &str) -> Option<(u32, u32)> {
     let body = front_matter::split(text.as_bytes()).body_start();
     let section = references::section(&markdown::outline(&text[body..]))?;
@@ -214,7 +214,7 @@ fn section(text: &str) -> Option<(u32, u32)> {
     Some((line, column))
 }
 
-/// The file of the plan that lacks the step which a problem names, or where the plan would be.
+/// The location for a problem that names a missing step: the file of that step's plan.
 fn missing(plans: &Plans, problem: &Problem) -> Option<Related> {
     let step = problem.message.split('`').nth(1).and_then(read_step_id)?;
     let message = match plans.get(&step.plan) {
@@ -232,7 +232,7 @@ fn of_program(plans: &Plans, program: &PlanId) -> Option<Related> {
     place_of_plan(plans, program, message)
 }
 
-/// The file of a plan; for a missing one the file that would make it.
+/// The file of a plan. If there is no such plan, the path that its file would have.
 fn place_of_plan(plans: &Plans, id: &PlanId, message: String) -> Option<Related> {
     let known = plans.get(id).map(|it| it.path.clone());
     let new = || PlanId::is_plan_name(id.as_str()).then(|| format!("{id}/{}", file_name::PLAN_FILE));
@@ -250,15 +250,16 @@ fn spelled_alike(plans: &Plans, plan: &Plan) -> Vec<Related> {
     plans.iter().filter(is_like).take(MOST_SHOWN).map(here).collect()
 }
 
-/// The most steps that the search for a cycle visits, and the most places that are shown.
+/// The maximum number of steps that the search for a cycle visits.
 const MOST_FOLLOWED: usize = 1_000;
+/// The maximum number of steps or plans that are listed as related to a cycle, an open dependency or a name clash.
 const MOST_SHOWN: usize = 6;
 
-/// The steps on the shortest path on which a step waits for itself, each with the dependency that leads on, and where
-/// that is written.
+/// The steps of the shortest dependency cycle through `step`, without `step` itself. Each step has the dependency that
+/// continues the cycle, and the position of this dependency in the step's file.
 fn partners<'a>(plans: &'a Plans, step: &'a Step) -> Vec<(&'a Step, &'a StepId, Place)> {
-    // Each found step, with the index in this list of the step that waits for it, and the index of the dependency in that
-    // step's `depends`.
+    // Each found step with two indexes. The first is the index, in this list, of the step that waits for it. The second
+    // is the index of the dependency in the waiting step's `depends`.
     let mut found: Vec<(&Step, usize, usize)> = vec![(step, 0, 0)];
     let mut seen = HashSet::new();
     let mut at = 0;
@@ -279,7 +280,8 @@ fn partners<'a>(plans: &'a Plans, step: &'a Step) -> Vec<(&'a Step, &'a StepId, 
     Vec::new()
 }
 
-/// The steps on the path to an index in a list of found steps, without the first step.
+/// The path from the first found step to the step with the index `at`, without the first step. `nth` is the index of the
+/// dependency that closes the cycle.
 fn way<'a>(
     found: &[(&'a Step, usize, usize)],
     (mut at, mut nth): (usize, usize),

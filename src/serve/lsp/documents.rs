@@ -1,4 +1,4 @@
-//! The texts that the client has open, as they are typed.
+//! The current texts of the documents that are open in the client.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -8,7 +8,7 @@ use super::positions::{Encoding, Lines};
 use super::protocol::{Position, Range as LspRange};
 use super::uri;
 
-/// Longer texts, in bytes, are not stored: plan files have at most 4 MiB.
+/// The maximum length of a stored text in bytes. Plan files have at most 4 MiB.
 const LONGEST: usize = 64 << 20;
 
 #[derive(Debug, Clone)]
@@ -23,7 +23,7 @@ pub(super) struct Document {
     encoding: Encoding,
 }
 
-/// One change of a text: a range and what replaces it, or a whole new text.
+/// One change of a document. Without a range, `text` replaces the whole text.
 #[derive(Debug, Clone)]
 pub(super) struct TextChange {
     pub(super) range: Option<LspRange>,
@@ -61,7 +61,7 @@ impl Document {
         self.lines.line(&self.text, nth)
     }
 
-    /// Makes changes in their order; each one applies to the text that the previous one made.
+    /// Makes changes in order. The range of each one refers to the text after the previous change.
     fn change(&mut self, version: i32, changes: Vec<TextChange>) {
         for TextChange { range, text } in changes {
             match range {
@@ -76,7 +76,8 @@ impl Document {
         self.version = version;
     }
 
-    /// Whether the text is that of a file, except for line ends and a byte order mark, which some editors do not send.
+    /// Whether the text is the content of a file. CRLF and LF count as equal, and a byte order mark is ignored, because
+    /// some editors do not send them as they are in the file.
     pub(super) fn is_saved_as(&self, file: &[u8]) -> bool {
         let Ok(file) = std::str::from_utf8(file) else { return false };
         let plain = |it: &str| it.trim_start_matches('\u{feff}').replace("\r\n", "\n");
@@ -91,7 +92,7 @@ pub(super) struct Documents {
 }
 
 impl Documents {
-    /// Opens a text; returns its path, or none if it is no file or too long.
+    /// Opens a text. Returns its path, or `None` if the URI does not name a file or the text is too long.
     pub(super) fn open(
         &mut self,
         uri: String,
@@ -104,7 +105,7 @@ impl Documents {
         Some(path)
     }
 
-    /// Changes a text; returns its path, or none if it is not open.
+    /// Changes a text. Returns its path, or `None` if it is not open.
     pub(super) fn change(&mut self, uri: &str, version: i32, changes: Vec<TextChange>) -> Option<PathBuf> {
         let path = uri::to_path(uri)?;
         self.by_path.get_mut(&path)?.change(version, changes);

@@ -1,7 +1,7 @@
-//! The changes of a dry run as a workspace edit: the bytes that a command would write, as edits of the open texts.
+//! Converts the file changes of a dry run to a workspace edit.
 //!
-//! Each file gets small edits instead of one that replaces the whole text, because then the editor would lose the cursor,
-//! the folds and the steps of undo.
+//! Each text gets small edits. If one edit replaced the whole text, the editor would lose the cursor, the folds and the
+//! undo steps.
 
 use std::path::Path;
 
@@ -15,7 +15,7 @@ use super::uri;
 use crate::disk::FileOp;
 use crate::text::diff;
 
-/// Whether an edit also moves files, or contains only the other changes of a move that the editor makes.
+/// Whether a workspace edit renames files. It does not if the editor itself renames them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Renames {
     Included,
@@ -28,8 +28,8 @@ pub(super) fn text_edits(document: &Document, after: &str) -> Vec<Value> {
     edits.map(|(range, text)| json!({"range": document.range(&range), "newText": text})).collect()
 }
 
-/// Turns the changes of a dry run into a workspace edit. If an edit cannot express them, the error names the
-/// command.
+/// Converts the changes of a dry run to a workspace edit. If an edit cannot express them, the error names the command
+/// that makes them.
 pub(super) fn workspace_edit(
     tree: &Tree,
     documents: &Documents,
@@ -72,7 +72,7 @@ pub(super) fn workspace_edit(
         let changes: Map<_, _> = changed.into_iter().map(|((it, _), edits)| (it.uri, edits.into())).collect();
         return Ok(json!({"changes": changes}));
     }
-    // The texts are edited under their old names, before a file is renamed.
+    // The edits use the old names of files, so they come before the renames.
     let edit = |((document, version), edits): ((Document, Option<i32>), Vec<Value>)| json!({"textDocument": {"uri": document.uri, "version": version}, "edits": edits});
     let changes: Vec<_> = changed.into_iter().map(edit).chain(renamed).collect();
     Ok(json!({"documentChanges": changes}))
@@ -94,7 +94,7 @@ fn document(
     Some((Document::new(uri::of_path(&path), path, 0, text, client.encoding), None))
 }
 
-/// The URI of a file, as the client spells it if it is open.
+/// The URI of a file. If the file is open, it is the URI that the client uses.
 fn uri_of(tree: &Tree, documents: &Documents, relative: &Path) -> String {
     let open = relative.to_str().and_then(|it| tree.open_path(it)).and_then(|it| documents.at(it));
     open.map_or_else(|| uri::of_path(&tree.root.join(relative)), |it| it.uri.clone())

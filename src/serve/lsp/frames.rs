@@ -8,17 +8,17 @@ use std::io::{self, BufRead, ErrorKind, Read, Write};
 use lsp_server::{ErrorCode, Message};
 use serde_json::{Value, json};
 
-/// Of a longer line only the last bytes are kept.
+/// In bytes. Of a longer header line, only the last bytes are used.
 const LONGEST_HEADER: usize = 8 << 10;
 
-/// Longer bodies are skipped unread: the largest plan file has 4 MiB, which JSON can make six times as long.
+/// In bytes. Longer bodies are skipped. The largest plan file has 4 MiB, and JSON escapes can make it six times as long.
 const LONGEST_BODY: u64 = 64 << 20;
 
-/// What a frame holds.
+/// The content of a frame.
 #[derive(Debug)]
 pub(super) enum Frame {
     Message(Message),
-    /// Not a message. The error that answers it has the same id, or null if the frame has no usable id.
+    /// Not a valid message. `id` is the id for the error response: the frame's id, or null if that is missing or invalid.
     Broken {
         id: Value,
         code: ErrorCodeOf,
@@ -26,12 +26,12 @@ pub(super) enum Frame {
     },
 }
 
-/// The two ways in which a frame can be broken.
+/// Why a frame is broken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ErrorCodeOf {
     /// The body is not JSON.
     Json,
-    /// It is JSON, but no message.
+    /// The body is JSON but not a message.
     Message,
 }
 
@@ -44,7 +44,7 @@ impl ErrorCodeOf {
     }
 }
 
-/// Reads the next frame; none at the end of the input.
+/// Reads the next frame. Returns `None` at the end of the input.
 pub(super) fn read(from: &mut impl BufRead) -> io::Result<Option<Frame>> {
     let Some(length) = header(from)? else { return Ok(None) };
     if length > LONGEST_BODY {
@@ -72,7 +72,7 @@ fn frame(body: &[u8]) -> Frame {
     let id = id.cloned().unwrap_or_default();
     let has_id = value.get("id").is_some();
     match serde_json::from_value::<Message>(value) {
-        // A request whose id is neither a text nor a number of 32 bits would be read as a notification.
+        // The library reads a request as a notification if its id is neither a string nor a 32-bit integer.
         Ok(Message::Notification(_)) if has_id => {
             broken(id, ErrorCodeOf::Message, "the id is neither a text nor an integer of 32 bits")
         }
@@ -81,7 +81,8 @@ fn frame(body: &[u8]) -> Frame {
     }
 }
 
-/// Reads lines up to the blank one after a `Content-Length`; none at the end of the input.
+/// Reads lines up to the end of a header that has a `Content-Length`, and returns that length. Returns `None` at the end
+/// of the input.
 fn header(from: &mut impl BufRead) -> io::Result<Option<u64>> {
     let mut length = None;
     loop {
@@ -94,7 +95,7 @@ fn header(from: &mut impl BufRead) -> io::Result<Option<u64>> {
         }
         let text = String::from_utf8_lossy(&line);
         let Some((name, value)) = text.rsplit_once(':') else { continue };
-        // Garbage may precede the name, such as the rest of a body that was longer than its header said.
+        // Other bytes may precede the name, such as the rest of a body that is longer than its `Content-Length`.
         if name.trim_end().to_ascii_lowercase().ends_with("content-length") {
             length = value.trim().parse().ok();
         }
@@ -132,7 +133,7 @@ pub(super) fn write(to: &mut impl Write, body: &Value) -> io::Result<()> {
     write!(to, "Content-Length: {}\r\n\r\n{text}", text.len())
 }
 
-/// The reply to a broken frame. Its id may be null, which the library's replies do not support.
+/// The response to a broken frame. Its id may be null, which the library's type of a response does not support.
 pub(super) fn error(id: &Value, code: i32, message: &str) -> Value {
     json!({"jsonrpc": "2.0", "id": id, "error": {"code": code, "message": message}})
 }
@@ -141,7 +142,7 @@ pub(super) fn error(id: &Value, code: i32, message: &str) -> Value {
 mod tests {
     use super::*;
 
-    /// What is read of some bytes: the method or id of each message, and the code of each broken frame.
+    /// Reads all frames. Returns the method, the id or both of each message, and the code and id of each broken frame.
     fn all(bytes: &[u8]) -> Vec<String> {
         let mut from = bytes;
         let mut found = Vec::new();

@@ -1,4 +1,5 @@
-//! Lenses and inlay hints: the state of a step, its commands, the state of a dependency.
+//! Code lenses show the state of a plan or step, and commands. Inlay hints show the states of dependencies, and the
+//! progress of a plan.
 
 use std::ops::Range;
 
@@ -114,7 +115,7 @@ fn step_state(judged: &Judged, plan: &Plan, step: &Step, is_ready: bool) -> Stri
     }
 }
 
-/// Whether a move is possible according to the texts.
+/// Whether `verb` is possible for a step, according to the open texts.
 pub(super) fn may(judged: &Judged, plan: &Plan, step: &Step, verb: Verb) -> bool {
     let is_allowed = transitions::is_allowed(step.status.known(), verb) && !step.status.is(verb.target());
     let is_open = |it: &Obstacle| {

@@ -26,7 +26,7 @@ pub(super) fn hover(tree: &mut Tree, document: &Document, file: &PlanFile, posit
             Target::Plan(plan) => known_plan(judged, plan),
         });
         let said = said.or_else(|| from_catalog(tree.catalog.as_ref(), &named.target));
-        // The file is outside of the plans: until all plans are loaded, it is unknown whether the target exists.
+        // If the file belongs to no plan and not all plans are loaded, it is unknown whether the target exists.
         if said.is_none() && file.key.is_none() && tree.catalog.is_none() {
             return Ok(Value::Null);
         }
@@ -141,7 +141,7 @@ fn known_plan(judged: &Judged, id: &PlanId) -> Option<String> {
     ))
 }
 
-/// Describes a plan that the open file does not depend on, from the catalog.
+/// Describes a step or plan from the catalog, which also contains plans that the open file does not depend on.
 fn from_catalog(catalog: Option<&Catalog>, target: &Target) -> Option<String> {
     let catalog = catalog?;
     match target {
@@ -169,7 +169,7 @@ fn missing(target: &Target) -> String {
     }
 }
 
-/// How long ago a time is, in words.
+/// The difference between a time and now, in words.
 pub(super) fn ago(time: Time, now: Time) -> String {
     let seconds = now.seconds_since(time);
     let (n, unit) = match seconds.unsigned_abs() {

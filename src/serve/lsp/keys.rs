@@ -1,4 +1,4 @@
-//! The meanings of the keys of the front matter, in a sentence each, and their allowed words.
+//! A short description of each key of the front matter, and the words that keys allow.
 
 use crate::ops::completion;
 use crate::plan::read::{PLAN_KEYS, STEP_KEYS};
@@ -73,7 +73,7 @@ const OF_STEPS: [(&str, &str); 21] = [
     ),
 ];
 
-/// The keys of a file, in the order in which planwatch places them, with their meanings.
+/// The keys of a file with their descriptions, in the order in which planwatch writes them.
 pub(super) fn all(role: &Role) -> Vec<(&'static str, &'static str)> {
     let (order, meanings): (&[&str], &[(&str, &str)]) = match role {
         Role::Plan => (PLAN_KEYS, &OF_PLANS),
@@ -111,7 +111,7 @@ pub(super) fn is_written_by_planwatch(key: &str) -> bool {
     ["id", "claim", "confirmations", "confirmed", "draft", "result", "created_at"].contains(&key)
 }
 
-/// The fixed words of a key, except statuses.
+/// The fixed words that a key allows. Statuses are not included.
 pub(super) fn words(key: &str) -> Vec<&'static str> {
     match key {
         "type" => vec!["standard", "analysis", "validation", "user_validation"],

@@ -1,9 +1,9 @@
-//! The language server: plans in every editor that speaks the Language Server Protocol.
+//! The language server, for editors that support the Language Server Protocol.
 //!
-//! It answers from the texts as they are typed, and from the files where no text is open, with the same readers and rules
-//! as every command. It changes the plans only when a person runs a command, and starts no process but `git`.
+//! It reads the texts of open documents and, for other files, the files themselves. It uses the same parsers and rules as
+//! the commands. It changes plan files only when the user runs a command. The only process that it starts is `git`.
 //!
-//! - `frames`, `queues`: bytes from and to the client, with a thread for each direction
+//! - `frames`, `queues`: reading messages from the client and writing messages to it, in a thread each
 //! - `server`, `requests`: the main loop, and the dispatch of requests
 //! - `documents`, `positions`, `uri`: the open texts, and positions in them
 //! - `tree`, `catalog`: the plans with the open texts in place of their files

@@ -18,7 +18,7 @@ use crate::plan::id::StepId;
 use crate::text::front_matter;
 use crate::text::markdown;
 
-/// The file of a target, relative to the plans directory; a step without a file is in its plan's.
+/// The path of a target's file, relative to the plans directory. If a step has no file, it is the path of the plan's file.
 fn file_of(tree: &mut Tree, file: &PlanFile, target: &Target) -> Option<String> {
     if let Some(key) = &file.key
         && let Ok(judged) = tree.judged(key)
@@ -47,7 +47,7 @@ fn file_of(tree: &mut Tree, file: &PlanFile, target: &Target) -> Option<String> 
     }
 }
 
-/// The text of a file: the open one, else that on disk.
+/// The text of a file: the open text if the file is open, otherwise the text on disk.
 fn document_of(tree: &Tree, documents: &Documents, relative: &str, encoding: Encoding) -> Option<Document> {
     let open = tree.open_path(relative).and_then(|it| documents.at(it)).cloned();
     open.or_else(|| saved_document(&tree.context().ok()?, tree, relative, encoding))
@@ -59,7 +59,7 @@ fn saved_document(context: &Context, tree: &Tree, relative: &str, encoding: Enco
     Some(Document::new(uri::of_path(&path), path, 0, text, encoding))
 }
 
-/// The first heading of a file, else its start.
+/// The first heading of level 1. If there is none, the first line of the file.
 pub(super) fn heading(text: &str) -> Range<usize> {
     let start = front_matter::split(text.as_bytes()).body_start();
     let outline = markdown::sections(&text[start..]);
@@ -75,7 +75,8 @@ fn location(document: &Document, range: &Range<usize>) -> Value {
     json!({"uri": document.uri, "range": document.range(range)})
 }
 
-/// The item at a position: a reference, or the file's own heading.
+/// The target at an offset, and the range of text that names it. In the first heading, the target is the file's own plan
+/// or step.
 pub(super) fn target_at(document: &Document, file: &PlanFile, at: usize) -> Option<(Target, Range<usize>)> {
     let named = references::all(&document.text, file);
     if let Some(it) = references::at(&named, at) {
@@ -113,7 +114,7 @@ pub(super) fn definition(
     Ok(location(&found, &range))
 }
 
-/// The line of a Steps list that names a step, if the file is a plan's.
+/// The line of a step in the Steps list. `None` if the step is not listed, or the file is not a `plan.md`.
 fn listed_line(document: &Document, relative: &str, id: &StepId) -> Option<Range<usize>> {
     let (key, name) = super::catalog::place(Path::new(relative))?;
     if name != crate::plan::file_name::PLAN_FILE {
@@ -126,8 +127,8 @@ fn listed_line(document: &Document, relative: &str, id: &StepId) -> Option<Range
     Some(document.line(document.line_of(found.range.start)))
 }
 
-/// The references to a target in its own plan, in the plans that depend on it, in open files, and in files that
-/// belong to no plan. `is_stopped` ends the search.
+/// The references to a target in its own plan, in the plans that depend on it, in open files, and in files that belong
+/// to no plan. The search ends early when `is_stopped` returns true.
 pub(super) fn all_names(
     tree: &Tree,
     documents: &Documents,
@@ -148,7 +149,7 @@ pub(super) fn all_names(
     }
     files.extend(tree.open_files().map(|(_, file)| file.relative.clone()));
     let open: HashMap<_, _> = tree.open_files().map(|(path, file)| (file.relative.as_str(), path)).collect();
-    // One context for all files: a plan may have hundreds, and making a context costs more than reading a file.
+    // All files share one context. A plan may have hundreds of files, and making a context costs more than reading one.
     let Ok(context) = tree.context() else { return Vec::new() };
     files.extend(files_outside_plans(&context));
     files.sort();
@@ -180,7 +181,7 @@ fn files_outside_plans(context: &Context) -> Vec<String> {
     DIRECTORIES_OUTSIDE_PLANS.iter().flat_map(of).collect()
 }
 
-/// Whether a reference to a step also refers to the target, because the target is the step's plan.
+/// Whether `named` is a step of the plan `target`.
 fn is_step_of(named: &Target, target: &Target) -> bool {
     matches!((named, target), (Target::Step(step), Target::Plan(plan)) if step.plan == *plan)
 }
@@ -203,7 +204,7 @@ pub(super) fn references(
     };
     let mut found = Vec::new();
     for (document, named) in all_names(tree, documents, &target, encoding, is_stopped) {
-        // Within a plan's own files a number names a step, not the plan.
+        // In a plan's own files, a step may be named by its number alone. Such a name is not a reference to the plan.
         let is_wanted =
             |it: &&Named| it.target == target || document.text[it.range.clone()].contains(plan_name(&target));
         let is_wanted = |it: &&Named| is_wanted(it) && (has_declaration || it.form != Form::Id);

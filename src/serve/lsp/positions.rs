@@ -1,4 +1,4 @@
-//! Byte offsets of a text as positions of the protocol, and back.
+//! Converts byte offsets in a text to positions of the protocol, and back.
 //!
 //! In the protocol a line ends at LF, CRLF or a lone CR. Columns are counted in units that client and server agree on.
 
@@ -7,7 +7,7 @@ use std::ops::Range;
 use super::protocol::{Position, Range as LspRange};
 use crate::text::line_index::Place;
 
-/// What a position counts within its line.
+/// The unit in which positions count columns.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum Encoding {
     Utf8,
@@ -46,7 +46,7 @@ impl Encoding {
     }
 }
 
-/// Where the lines of a text begin.
+/// The offsets at which the lines of a text begin.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Lines {
     starts: Vec<usize>,
@@ -69,12 +69,12 @@ impl Lines {
         self.starts.len()
     }
 
-    /// The line that holds an offset, from 0.
+    /// The number of the line that contains an offset. The first line has the number 0.
     pub(super) fn line_of(&self, at: usize) -> usize {
         self.starts.partition_point(|it| *it <= at).saturating_sub(1)
     }
 
-    /// A line without its end; an empty range at the end for a line that does not exist.
+    /// The range of a line without its line end. If there is no such line, an empty range at the end of the text.
     pub(super) fn line(&self, text: &str, line: usize) -> Range<usize> {
         let Some(start) = self.starts.get(line).copied() else { return text.len()..text.len() };
         let end = self.starts.get(line + 1).copied().unwrap_or(text.len());
@@ -96,8 +96,8 @@ impl Lines {
         Position { line: saturate(line), character: saturate(character) }
     }
 
-    /// The offset of a position. A position beyond its line counts as the line's end, a position within a character as
-    /// the character's start.
+    /// The offset of a position. A position beyond the end of its line counts as the end of the line. A position within a
+    /// character counts as the start of the character.
     pub(super) fn offset(&self, text: &str, encoding: Encoding, position: Position) -> usize {
         let Ok(line) = usize::try_from(position.line) else { return text.len() };
         let whole = self.line(text, line);
@@ -128,7 +128,7 @@ impl Lines {
     }
 }
 
-/// Where the lines of a text begin as problems count them: they end at LF.
+/// The offsets at which lines begin, for positions of problems. These positions count only LF as a line end.
 #[derive(Debug)]
 pub(super) struct Places<'a> {
     text: &'a str,
@@ -141,7 +141,7 @@ impl<'a> Places<'a> {
         Self { text, starts }
     }
 
-    /// The offset of a place that a problem names. Columns count characters; a byte order mark has no column.
+    /// The offset of a problem's position. Columns count characters, without a byte order mark.
     pub(super) fn offset(&self, place: Place) -> usize {
         let nth = place.line.saturating_sub(1) as usize;
         let Some(start) = self.starts.get(nth).copied() else { return self.text.len() };
@@ -153,13 +153,14 @@ impl<'a> Places<'a> {
     }
 }
 
-/// The first carriage return without a line feed: the protocol ends a line there, some editors do not.
+/// The offset of the first carriage return that no line feed follows. In the protocol it ends a line, but not in all
+/// editors.
 pub(super) fn lone_return(text: &str) -> Option<usize> {
     let bytes = text.as_bytes();
     text.match_indices('\r').map(|(at, _)| at).find(|it| bytes.get(it + 1) != Some(&b'\n'))
 }
 
-/// The text with the same end of all lines: CRLF if any line ends so, else LF.
+/// Makes all line ends equal: CRLF if the text contains a CRLF, otherwise LF.
 pub(super) fn with_equal_ends(text: &str) -> String {
     let end = if text.contains("\r\n") { "\r\n" } else { "\n" };
     text.replace("\r\n", "\n").replace('\r', "\n").replace('\n', end)

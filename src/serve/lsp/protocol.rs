@@ -1,7 +1,7 @@
-//! The shapes of the protocol that the server reads, and the errors that it answers with.
+//! The parameters of the messages that the server reads, and its error responses.
 //!
-//! This is the only module that uses the library of the protocol's types. Answers are made as JSON; the tests read each
-//! of them with the types of that library.
+//! Of the server's modules, only this one uses `gen_lsp_types`, a library with the protocol's types. Responses are built
+//! as JSON, and the tests parse each of them with these types.
 
 pub(super) use gen_lsp_types::{Position, Range, TextDocumentPositionParams};
 use lsp_server::ErrorCode;
@@ -11,12 +11,12 @@ use serde_json::{Value, json};
 
 use crate::api::error::Error;
 
-/// Why a request has no result.
+/// The error response to a request.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Failed {
     pub(super) code: i32,
     pub(super) message: String,
-    /// `code` and `hint`, as every surface has them.
+    /// The fields `code` and `hint`, as in the errors of every surface.
     pub(super) data: Option<Value>,
 }
 
@@ -27,7 +27,7 @@ impl Failed {
         Self { code: code as i32, message: message.into(), data: None }
     }
 
-    /// A request that was understood and cannot be carried out.
+    /// The error for a valid request that cannot be carried out.
     pub(super) fn refused(code: &str, message: impl Into<String>, hint: impl Into<String>) -> Self {
         let data = json!({"code": code, "hint": hint.into()});
         Self { data: Some(data), ..Self::new(ErrorCode::RequestFailed, message) }

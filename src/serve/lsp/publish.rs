@@ -1,8 +1,8 @@
 //! Sends diagnostics to the client: when they change (push), or when the client requests them (pull).
 //!
-//! Nothing is pushed to a client that pulls, because it would show every problem twice. Such a client gets the
-//! diagnostics of files that are not open when it requests those of the whole workspace. To other clients they are
-//! pushed, for at most 1,000 files.
+//! A client that pulls gets no pushed diagnostics, because it would show every problem twice. It gets the diagnostics of
+//! files that are not open when it requests the diagnostics of the whole workspace. To other clients, the server pushes
+//! the diagnostics of open files and of at most 1,000 files that are not open.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
@@ -21,10 +21,10 @@ use super::tree::{PlanFile, Tree};
 use super::uri;
 use crate::plan::problem::{Code, Problem, Severity};
 
-/// The limit of files that are not open and whose diagnostics are pushed.
+/// The maximum number of files that are not open and whose diagnostics are pushed.
 const MOST_OTHERS: usize = 1_000;
 
-/// A hash of diagnostics, by which client and server know that nothing changed.
+/// A hash of diagnostics. An equal hash means that the client already has these diagnostics.
 fn result_id(items: &[Value]) -> String {
     let hash = blake3::hash(Value::from(items.to_vec()).to_string().as_bytes());
     hash.to_hex()[..16].to_owned()
@@ -32,7 +32,7 @@ fn result_id(items: &[Value]) -> String {
 
 #[derive(Debug, Default)]
 pub(super) struct Published {
-    /// The diagnostics that were sent for files that are not open: the problems' hash, by the file's path.
+    /// The files that are not open and for which diagnostics were sent, with the hash of the problems that were sent last.
     others: HashMap<PathBuf, blake3::Hash>,
 }
 
@@ -84,8 +84,8 @@ impl Published {
         }
     }
 
-    /// Clears the diagnostics of a closed document; the problems of the saved file are sent with those of
-    /// other closed files.
+    /// Clears the diagnostics of a closed document. Those of the saved file are sent later, with those of other files that
+    /// are not open.
     pub(super) fn closed(&mut self, outbox: &Outbox, client: &Client, uri: &str) {
         if !client.pulls_diagnostics {
             outbox.publish(uri, &json!({"uri": uri, "diagnostics": []}));
@@ -93,8 +93,8 @@ impl Published {
     }
 }
 
-/// Files that are not open, with their problems. If there are too many, those of plans with open files are preferred,
-/// then those with errors.
+/// The files that are not open and have problems. If there are more than [`MOST_OTHERS`], files of plans with open files
+/// are chosen first, then files with errors.
 fn others(tree: &Tree) -> BTreeMap<PathBuf, Vec<&Problem>> {
     let Some(catalog) = &tree.catalog else { return BTreeMap::new() };
     let mut by_path: BTreeMap<&str, Vec<&Problem>> = BTreeMap::new();
@@ -128,7 +128,7 @@ fn of_document(tree: &mut Tree, document: &Document, file: &PlanFile) -> Vec<Val
         diagnostics::related(&judged.plans, plan, it).into_iter().chain(in_text).collect()
     };
     let mut items = diagnostics::all(document, &root, &problems, related);
-    // A file that is too large gets no second diagnostic.
+    // A file that is too large gets only that diagnostic.
     if problems.iter().all(|it| it.code != Code::TooLarge) {
         items.extend(diagnostics::line_ends(document));
     }
@@ -164,7 +164,7 @@ fn plan_of<'a>(tree: &'a Tree, problem: &Problem) -> Option<&'a PlanEntry> {
     tree.catalog.as_ref()?.at(&key)
 }
 
-/// The other places of a problem in a file that is not open.
+/// The related locations of a problem in a file that is not open.
 fn related_of<'a>(tree: &'a Tree, problem: &Problem) -> &'a [Related] {
     plan_of(tree, problem).map_or(&[], |it| it.related(problem))
 }
@@ -184,7 +184,7 @@ pub(super) fn pulled(
     })
 }
 
-/// Answers the request for the diagnostics of all files: those that differ from what the client has.
+/// Answers the request for the diagnostics of all files. The response omits files whose diagnostics the client has.
 pub(super) fn pulled_workspace(
     (pending, id): (&Pending, &RequestId),
     client: &Client,
@@ -226,7 +226,7 @@ pub(super) fn pulled_workspace(
             );
         }
     }
-    // Diagnostics of files without problems are cleared.
+    // Clears the diagnostics of files that no longer have problems.
     let empty = result_id(&[]);
     for it in previous.iter().filter(|it| it.value != empty) {
         if uri::to_path(&it.uri).is_none_or(|path| !found.contains_key(&path)) {

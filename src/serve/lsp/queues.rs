@@ -1,8 +1,8 @@
-//! The two threads at the pipe: one reads from the client, one writes to it.
+//! Two threads: one reads messages from the client, the other writes messages to the client.
 //!
-//! Neither waits for the server, and the server does not wait for a client that does not read: messages to it wait in a
-//! queue. If several messages with the diagnostics of one document wait there, only the last is sent. A cancelled
-//! request is marked as soon as the cancellation is read, even while the request is carried out.
+//! Messages are queued in both directions, so the main loop never waits for the client. If the queue to the client
+//! contains several messages with the diagnostics of one document, only the last is sent. A cancelled request is marked
+//! as soon as the cancellation is read, even while the request is carried out.
 
 use std::collections::{HashMap, VecDeque};
 use std::io::{self, BufReader, BufWriter, Read, Write};
@@ -17,14 +17,14 @@ use serde_json::{Value, json};
 use super::frames::{self, Frame};
 use super::protocol::Answer;
 
-/// How long the server waits at its end for a client that no longer reads.
+/// How long the server waits before it ends, if the client has not read all messages.
 const LONGEST_FLUSH: Duration = Duration::from_secs(2);
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The requests that have no reply yet, and which of them are cancelled.
+/// The requests that have no reply yet, with a flag that is true if the request is cancelled.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Pending {
     ids: Arc<Mutex<HashMap<RequestId, bool>>>,
@@ -35,7 +35,7 @@ impl Pending {
         locked(&self.ids).insert(id.clone(), false);
     }
 
-    /// Marks a request as cancelled. The id of a request that was answered or never came is ignored.
+    /// Marks a request as cancelled. An id that is not pending is ignored.
     fn cancel(&self, id: &Value) {
         let Ok(id) = serde_json::from_value::<RequestId>(id.clone()) else { return };
         if let Some(is_cancelled) = locked(&self.ids).get_mut(&id) {
@@ -52,8 +52,8 @@ impl Pending {
     }
 }
 
-/// Reads frames in a thread until the end of the input, and passes them on; `None` means the end. Fails if no thread
-/// can be started.
+/// Starts a thread that reads frames until the input ends or fails, and sends an event for each frame. At the end it calls
+/// `event` with `None`. Fails if no thread can be started.
 pub(super) fn read_all<T: Send + 'static>(
     input: impl Read + Send + 'static,
     pending: Pending,
@@ -102,7 +102,7 @@ impl Outbox {
         Self { queue: Arc::default(), pending }
     }
 
-    /// Starts the thread that writes.
+    /// Starts the thread that writes. Returns `None` if no thread can be started.
     pub(super) fn write_to(&self, output: impl Write + Send + 'static) -> Option<JoinHandle<()>> {
         let own = self.clone();
         let write = move || own.write_all(&mut BufWriter::new(output));
@@ -160,7 +160,7 @@ impl Outbox {
         self.put(None, body);
     }
 
-    /// Answers a frame that contains no message.
+    /// Answers a broken frame with an error.
     pub(super) fn refuse(&self, id: &Value, code: i32, message: &str) {
         self.put(None, frames::error(id, code, message));
     }
@@ -169,7 +169,7 @@ impl Outbox {
         self.put(None, json!({"jsonrpc": "2.0", "method": method, "params": params}));
     }
 
-    /// Sends the diagnostics of a document, and drops older ones that still wait.
+    /// Sends the diagnostics of a document, and removes older diagnostics of this document from the queue.
     pub(super) fn publish(&self, uri: &str, params: &Value) {
         let body = json!({"jsonrpc": "2.0", "method": "textDocument/publishDiagnostics", "params": params});
         self.put(Some(uri.to_owned()), body);
@@ -180,7 +180,7 @@ impl Outbox {
         self.put(None, json!({"jsonrpc": "2.0", "id": format!("planwatch-{n}"), "method": method}));
     }
 
-    /// Waits until everything is written, at most [`LONGEST_FLUSH`].
+    /// Closes the queue and waits until all its messages are written, but not longer than [`LONGEST_FLUSH`].
     pub(super) fn finish(&self) {
         let (queue, changed) = &*self.queue;
         let mut state = locked(queue);

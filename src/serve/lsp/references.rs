@@ -27,11 +27,11 @@ pub(super) enum Form {
     About,
     /// The file's own `id`.
     Id,
-    /// The number of a line of the Steps list.
+    /// The step's own name in a line of the Steps list.
     Listed,
-    /// In the `(depends: …)` of such a line.
+    /// A dependency in the `(depends: …)` of a line of the Steps list.
     StepsList,
-    /// A word of the Dependencies section.
+    /// A step's name in the Dependencies section.
     Prose,
     /// A Markdown link, with its brackets.
     Link,
@@ -44,7 +44,7 @@ pub(super) struct Named {
     pub(super) form: Form,
 }
 
-/// All references in a file, in the order of the text.
+/// All references in a file, in the order in which they appear.
 pub(super) fn all(text: &str, file: &PlanFile) -> Vec<Named> {
     let Some(plan) = file.plan() else { return named_outside_plans(text, file) };
     let mut found = in_header(text, file, &plan);
@@ -78,7 +78,8 @@ pub(super) fn all(text: &str, file: &PlanFile) -> Vec<Named> {
         }
     }
     found.sort_by_key(|it| (it.range.start, it.range.end));
-    // A link that is also a line's name, or a word of the section, counts once, with its innermost range.
+    // The text of a link can itself be a reference to the same target, as in the Steps list. Then only the inner
+    // reference is used.
     found.dedup_by(|b, a| {
         a.target == b.target && a.range.end >= b.range.end && a.form == Form::Link && {
             std::mem::swap(a, b);
@@ -88,7 +89,7 @@ pub(super) fn all(text: &str, file: &PlanFile) -> Vec<Named> {
     found
 }
 
-/// What a decision, an insight, a script or a prompt names: the plan and the step that it is about, and links.
+/// The references in a decision, an insight, a script or a prompt: the keys `plan` and `step`, and links.
 fn named_outside_plans(text: &str, file: &PlanFile) -> Vec<Named> {
     let about = |key: &str| {
         let front_matter::Header::Present { yaml, .. } = front_matter::split(text.as_bytes()).header else {
@@ -108,7 +109,7 @@ fn named_outside_plans(text: &str, file: &PlanFile) -> Vec<Named> {
     let mut found: Vec<_> =
         plan.iter().map(|(range, name)| named(range.clone(), Target::Plan(PlanId::new(name)))).collect();
     found.extend(step.map(|(range, step)| named(range, Target::Step(step))));
-    // In a deeper directory the same link would have another target.
+    // `link_target` expects a file one level below the plans directory. In a deeper directory, a link has another target.
     if file.relative.matches('/').count() == 1 {
         let start = front_matter::split(text.as_bytes()).body_start();
         let links = markdown::links(&text[start..]).into_iter();
@@ -121,7 +122,7 @@ fn named_outside_plans(text: &str, file: &PlanFile) -> Vec<Named> {
     found
 }
 
-/// The range of a step's number, with `step-` or `step ` before it if it is there.
+/// The range of a step's number, including `step-` or `step ` if one of them precedes the number.
 fn whole_name(body: &str, number: Range<usize>) -> Range<usize> {
     let before = &body.as_bytes()[..number.start];
     let is_word =
@@ -168,7 +169,7 @@ fn in_header(text: &str, file: &PlanFile, plan: &PlanId) -> Vec<Named> {
     found
 }
 
-/// The bytes of a value of the front matter, which begins at `yaml`, without quotes.
+/// The byte range of a value of the front matter, without quotes. The front matter begins at `yaml`.
 fn range_of(text: &str, yaml: usize, value: View<'_>) -> Range<usize> {
     let span = value.span();
     let (from, to) = (yaml + span.start, yaml + span.end);
@@ -202,8 +203,8 @@ fn in_prose(plan: &PlanId, section: &str) -> Vec<(Range<usize>, StepId)> {
     found
 }
 
-/// The target of a link: `step-2.md`, `../other/step-2.md`, `../other/plan.md`, `../other/`. Without a plan, a link
-/// within the file's own directory has no target.
+/// The target of a link such as `step-2.md`, `../other/step-2.md`, `../other/plan.md` or `../other/`. If `plan` is `None`,
+/// links within the file's own directory have no target.
 fn link_target(plan: Option<&PlanId>, target: &str) -> Option<Target> {
     let path = target.split(['#', '?']).next().unwrap_or_default().trim_start_matches("./");
     if path.contains("://") || path.starts_with('/') {

@@ -1,7 +1,7 @@
-//! Renames a step's number or a plan's id in all references; also when the editor renames the file.
+//! Renames a step's number or a plan's id in all references, at the client's request or when the editor renames a file.
 //!
-//! The edits are those of `move ID --to NAME`, made on the open texts. A client that cannot rename files for a server gets
-//! an error that names the command, never half a rename.
+//! The edits are those of `move ID --to NAME`, made on the open texts. If the client does not support file renames in
+//! workspace edits, the request fails with an error that names the command, and no text is changed.
 
 use std::path::Path;
 
@@ -98,7 +98,7 @@ fn moved_plan(
     let request = RenameRequest { id: id.to_string(), to: to.to_owned(), force: false, mode: Mode::DryRun };
     rename_op::rename(&context, &request)?;
     let command = format!("move {} --to {}", shell_word(id), shell_word(&to));
-    // An editor moves the directory as a whole.
+    // The editor renames the plan's directory instead of each file in it.
     let mut ops = planned.take();
     let n_before = ops.len();
     ops.retain(|it| !matches!(it, FileOp::Rename { .. }));
@@ -108,14 +108,15 @@ fn moved_plan(
     workspace_edit(tree, documents, client, &ops, (renames, &command))
 }
 
-/// Returns the changes of texts that a rename of files needs. The editor requests them before it renames the files.
+/// Returns the text edits that are needed when files are renamed. The editor requests them before it renames the files.
 pub(super) fn will_rename(
     trees: &[Tree],
     documents: &Documents,
     client: &Client,
     files: &[RenamedFile],
 ) -> Answer {
-    // Several files may exchange their numbers, which a series of single renames cannot do.
+    // Renames of several files at once get no edits: the files may exchange their numbers, and a series of single renames
+    // cannot do that.
     let [renamed] = files else { return Ok(Value::Null) };
     let (Some(old), Some(new)) = (uri::to_path(&renamed.old_uri), uri::to_path(&renamed.new_uri)) else {
         return Ok(Value::Null);
@@ -141,7 +142,7 @@ fn renamed_plan<'a>(tree: &'a Tree, old: &Path, new: &Path) -> Option<(&'a Tree,
     Some((tree, PlanId::new(name), to.to_owned()))
 }
 
-/// The number of a step's file under its new name, if it stays in its plan.
+/// The number in the new name of a step's file, if the file stays in the same directory.
 fn new_number(old: &Path, new: &Path) -> Option<StepNumber> {
     let name = new.file_name()?.to_str()?;
     match file_name::classify(name) {

@@ -20,7 +20,7 @@ impl Server {
         is_about_all || matches!(method, "textDocument/references" | "textDocument/rename")
     }
 
-    /// Answers a request; none if it is answered later, by its own thread.
+    /// Answers a request. Returns `None` if a command was started, because the command's thread sends the response.
     pub(super) fn answer(&mut self, id: &RequestId, method: &str, params: Value) -> Option<Answer> {
         if method == "workspace/executeCommand" {
             return match read::<OfCommand>(params) {
@@ -79,7 +79,7 @@ impl Server {
         }
     }
 
-    /// Requests about a whole document.
+    /// Answers requests about a whole document.
     fn answer_of_document(&mut self, method: &str, params: Value) -> Answer {
         let OfDocument { text_document: of, previous_result_id: previous } = read(params)?;
         self.with_document(&of.uri, |tree, document, file, client| match method {
@@ -95,7 +95,7 @@ impl Server {
         })
     }
 
-    /// Requests whose answers name places in several documents.
+    /// Answers requests whose responses may refer to several documents, and passes on those about a whole document.
     fn answer_across(&mut self, id: &RequestId, method: &str, params: Value) -> Answer {
         let (uri, params) = (params["textDocument"]["uri"].as_str().unwrap_or_default().to_owned(), params);
         match method {
@@ -151,7 +151,8 @@ impl Server {
         if is_stopped() { Err(Failed::cancelled()) } else { answer }
     }
 
-    /// Requests of planwatch's own extensions. Those for plans are answered with the JSON of the command line.
+    /// Answers planwatch's own requests, which are not part of the protocol. The response to `planwatch/plans` and
+    /// `planwatch/plan` is the JSON of `planwatch list`.
     fn answer_own(&mut self, method: &str, params: &Value) -> Answer {
         let folder = params["folder"].as_str().and_then(uri::to_path);
         let is_in =
@@ -173,10 +174,10 @@ impl Server {
     }
 }
 
-/// The content of a status bar.
+/// The data for the editor's status bar.
 fn status(tree: &super::tree::Tree, context: &crate::api::context::Context) -> Value {
     use crate::plan::words::StepStatus;
-    // A status bar is about the files: an editor may not have reloaded them after a command.
+    // The status bar shows the saved files, because an editor may not have reloaded them after a command.
     let saved = tree.saved();
     let plans = tree.catalog.iter().flat_map(|it| it.live_with_keys());
     let plans = plans.map(|(key, it)| saved.get(key).unwrap_or(it));

@@ -1,8 +1,8 @@
 //! The main loop: handles messages in order, applies file changes between them, and shuts down.
 //!
-//! One thread does everything but reading, writing, loading all plans, and the commands that change files. It handles
-//! events in their order. Diagnostics are sent when no event waits, or after a limited number of events, so fast typing
-//! triggers one check, not one per key.
+//! The main loop's thread handles events in order. Other threads read and write messages, load all plans, and run the
+//! commands that change files. Diagnostics are sent when no event waits, or after a limited number of events. So fast
+//! typing does not trigger a check for each key.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::io::{Read, Write};
@@ -30,14 +30,15 @@ use crate::serve::daemon::malloc;
 use crate::serve::daemon::watcher::event::WatchEvent;
 use crate::serve::daemon::watcher::system::{Raw, Watcher};
 
-/// How long changes on disk wait for more of them: a save is often several events.
+/// The delay from the first event of a change on disk until the plans are read again. One save often causes several
+/// events.
 const SETTLE: Duration = Duration::from_millis(50);
 
 /// After one event, at most this many more are handled before diagnostics are sent.
 const MOST_AT_ONCE: usize = 64;
 
 pub(super) enum Event {
-    /// None: the end of the input.
+    /// A frame from the client. `None` is the end of the input.
     Frame(Option<Frame>),
     Loaded {
         root: PathBuf,
@@ -68,7 +69,7 @@ enum Phase {
 /// Changes of a plans directory that are not applied yet.
 #[derive(Default)]
 struct Changes {
-    /// The names of the directories of plans.
+    /// The directory names of the changed plans.
     plans: BTreeSet<String>,
     is_everything: bool,
     since: Option<Instant>,
@@ -87,19 +88,19 @@ pub(super) struct Server {
     watchers: HashMap<PathBuf, Box<Watcher>>,
     /// Plans directories whose catalog is being loaded.
     loading: HashSet<PathBuf>,
-    /// Events from before the watcher was ready.
+    /// File system events that came before the `Loaded` event with their watcher.
     early: Vec<(PathBuf, Vec<Raw>)>,
     changes: HashMap<PathBuf, Changes>,
-    /// Requests that need a catalog that is being loaded.
+    /// Requests that wait until the catalogs are loaded.
     waiting: Vec<Request>,
     working: Vec<JoinHandle<()>>,
     n_requests: u64,
 }
 
-/// Serves one client until it sends `exit` or closes its end. Returns the exit code: 0 after `shutdown`, else
-/// 1.
+/// Serves one client until the client sends `exit` or the input ends. Returns the exit code: 0 after `shutdown`,
+/// otherwise 1.
 ///
-/// Nothing else may be written to `output` meanwhile.
+/// Nothing else may be written to `output` in the meantime.
 pub fn serve(
     contexts: ContextsAt,
     input: impl Read + Send + 'static,
@@ -110,12 +111,12 @@ pub fn serve(
     let outbox = Outbox::new(pending.clone());
     outbox.write_to(output);
     if read_all(input, pending.clone(), events.clone(), Event::Frame).is_err() {
-        // Nothing can be read, so the server ends as at the end of the input.
+        // Without a reading thread, the server ends as at the end of the input.
         events.send(Event::Frame(None)).ok();
     }
     let mut server = Server::new(contexts, outbox, pending, events);
     let code = server.run(&receiver);
-    // A change of files that has begun is finished and answered.
+    // Waits until running commands have changed their files and sent their responses.
     server.working.drain(..).for_each(|it| drop(it.join()));
     server.outbox.finish();
     code
@@ -166,7 +167,7 @@ impl Server {
         }
     }
 
-    /// Handles an event; returns the exit code at the end.
+    /// Handles an event. Returns the exit code if the server has to end.
     fn take(&mut self, event: Event) -> Option<u8> {
         match event {
             Event::Frame(None) => return Some(self.exit_code()),
@@ -306,7 +307,8 @@ impl Server {
         }
     }
 
-    /// Loads all plans of a directory in a thread. The watch of the directory begins before that.
+    /// Starts a thread that loads all plans of a directory. If the directory is not watched, the thread first starts a
+    /// watcher.
     fn load(&mut self, root: &Path) {
         let Some(tree) = self.trees.iter().find(|it| it.root == root) else { return };
         if !self.loading.insert(root.to_path_buf()) {
@@ -327,7 +329,7 @@ impl Server {
                 Catalog::load(&context)
             });
             events.send(Event::Loaded { root, catalog, watcher }).ok();
-            // After the event is sent, because trimming takes some milliseconds.
+            // Trimming takes some milliseconds, so the event is sent first.
             malloc::trim();
         };
         if thread::Builder::new().name("lsp-load".to_owned()).spawn(load).is_err() {
@@ -337,7 +339,7 @@ impl Server {
 
     fn loaded(&mut self, root: &Path, catalog: Result<Catalog, Error>, watcher: Option<Box<Watcher>>) {
         self.loading.remove(root);
-        // Called earlier, this would make the first load 1.4 times slower.
+        // If this were called earlier, the first load would take 1.4 times as long.
         malloc::give_back();
         // The folder may have been removed in the meantime.
         if let Some(tree) = self.trees.iter_mut().find(|it| it.root == root) {
@@ -372,7 +374,7 @@ impl Server {
                 WatchEvent::Plan(name) => self.note_plan(&root, name),
                 WatchEvent::Everything => self.note_change(&root, |it| it.is_everything = true),
                 WatchEvent::Gone => {
-                    // Without this watcher, the next load watches the directory at this path again.
+                    // The plans directory was deleted or replaced. The next load of its plans starts a new watcher.
                     self.watchers.remove(&root);
                     self.note_change(&root, |it| it.is_everything = true);
                 }
@@ -393,7 +395,7 @@ impl Server {
         changes.since.get_or_insert_with(Instant::now);
     }
 
-    /// The time until the next changes are due; none if there are no changes, or if they wait for a catalog.
+    /// The time until the next changes are due. `None` if there are no changes, or all of them wait for a catalog.
     fn next_change(&self) -> Option<Duration> {
         let due = self.changes.iter().filter(|(root, _)| !self.loading.contains(*root));
         due.filter_map(|(_, it)| Some(SETTLE.saturating_sub(it.since?.elapsed()))).min()
@@ -424,7 +426,7 @@ impl Server {
         }
     }
 
-    /// Asks the client to refresh what may have changed without a keystroke.
+    /// Asks the client to request diagnostics, inlay hints and code lenses again.
     fn refresh_client(&mut self) {
         let client = &self.client;
         let wanted = [
@@ -443,7 +445,7 @@ impl Server {
         if self.trees.iter_mut().any(|it| it.put(document)) {
             return;
         }
-        // The document may be in a plans directory outside of the folders, or in one that was just made.
+        // The document may be in a plans directory outside of the workspace folders, or in a new one.
         let Some(mut tree) = path.parent().and_then(|it| Tree::find(&self.contexts, it).ok()) else { return };
         if tree.put(document) {
             self.add_tree(tree);
@@ -471,7 +473,7 @@ impl Server {
         }
     }
 
-    /// Runs something in a thread that the server waits for before it ends. Returns false if no thread can be started.
+    /// Runs `work` in a thread. The server waits for this thread before it ends. Returns false if no thread can be started.
     pub(super) fn work(&mut self, work: impl FnOnce() + Send + 'static) -> bool {
         self.working.retain(|it| !it.is_finished());
         let started = thread::Builder::new().name("lsp-command".to_owned()).spawn(work);
@@ -490,7 +492,7 @@ impl Server {
         drop(catch_unwind(work));
     }
 
-    /// Calls `act` for an open document that planwatch reads. For any other document the answer is null.
+    /// Calls `act` for an open document that planwatch reads. For any other document, returns null.
     pub(super) fn with_document(
         &mut self,
         uri: &str,

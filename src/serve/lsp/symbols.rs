@@ -1,4 +1,4 @@
-//! Document symbols and folding ranges, which are the parts of a text, and workspace symbols, which are plans and steps.
+//! Document symbols and folding ranges for the parts of a text, and workspace symbols for plans and steps.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -18,7 +18,7 @@ use crate::plan::steps_list::{self, Listed};
 use crate::text::front_matter;
 use crate::text::markdown;
 
-/// The most symbols of one answer.
+/// The maximum number of workspace symbols in a response.
 const MOST: usize = 500;
 
 // The protocol's kinds of symbols.
@@ -27,7 +27,7 @@ const NAMESPACE: u8 = 3;
 const STRING: u8 = 15;
 const EVENT: u8 = 24;
 
-/// The level of a step of the Steps list, which is below every heading.
+/// The level of a step or phase of the Steps list. The levels of headings are 1 to 6.
 const STEP_LEVEL: u8 = 7;
 
 struct Symbol {
@@ -56,7 +56,8 @@ fn phases(tree: &mut Tree, file: &PlanFile) -> Phases {
     steps.filter_map(|it| Some((it.id.number.clone(), it.phase.clone()?))).collect()
 }
 
-/// Headings with their sections, the lines of a Steps list below its heading, and phases around their steps.
+/// Symbols for headings with their sections, for the lines of a Steps list, and for phases. The range of a phase contains
+/// the lines of its steps.
 fn symbols(document: &Document, file: &PlanFile, phases: &Phases) -> Vec<Symbol> {
     let text = &document.text;
     let start = front_matter::split(text.as_bytes()).body_start();
@@ -86,10 +87,10 @@ fn symbols(document: &Document, file: &PlanFile, phases: &Phases) -> Vec<Symbol>
     found
 }
 
-/// The lines of a Steps list. Consecutive lines with the same phase are below a symbol of that phase.
+/// Symbols for the lines of a Steps list. Consecutive lines with the same phase are children of a symbol of that phase.
 fn listed(body: &str, start: usize, lines: &[Listed], phases: &Phases) -> Vec<Symbol> {
     let mut found: Vec<Symbol> = Vec::new();
-    // The phase of the line before, and the index of the phase's symbol.
+    // The phase of the previous line, and the index of that phase's symbol.
     let mut open: Option<(&str, usize)> = None;
     for line in lines {
         let span = line.span();
@@ -117,7 +118,7 @@ fn listed(body: &str, start: usize, lines: &[Listed], phases: &Phases) -> Vec<Sy
     found
 }
 
-/// The line of a step's file that names its phase.
+/// A symbol for the phase of a step's file, at the line with the key `phase`.
 fn own_phase(document: &Document, file: &PlanFile, phases: &Phases) -> Option<Symbol> {
     let phase = phases.get(&file.step()?.number)?;
     let (_, key) = anatomy::keys(&document.text).into_iter().find(|it| it.0 == "phase")?;
@@ -143,7 +144,7 @@ pub(super) fn document_symbols(
     Ok(nested(document, &mut rest, 0).into())
 }
 
-/// The symbols at the front whose level is greater than `level`, each with its children.
+/// Removes the symbols at the start of `rest` whose level is greater than `level`, and returns them with their children.
 fn nested(document: &Document, rest: &mut &[Symbol], level: u8) -> Vec<Value> {
     let mut found = Vec::new();
     while let Some((first, after)) = rest.split_first() {
@@ -186,7 +187,7 @@ pub(super) fn folding(tree: &mut Tree, document: &Document, file: &PlanFile) -> 
     Ok(found.into())
 }
 
-/// The first and last line of each key of a front matter that has more than one line.
+/// The first and last lines of those keys of a front matter that take more than one line with their values.
 fn blocks(document: &Document, header: &Range<usize>) -> Vec<(usize, usize)> {
     let keys = anatomy::keys(&document.text);
     let starts: Vec<_> = keys.iter().map(|(_, range)| document.line_of(range.start)).collect();

@@ -39,8 +39,8 @@ fn tree_on(files: &[(&str, &str)]) -> (Tree, Arc<Machine>) {
     (Tree::find(&contexts, Path::new("/plans")).unwrap(), machine)
 }
 
-/// The text after a client made the edits of one document. As the protocol defines, all ranges refer to the text
-/// before the edits.
+/// Applies the edits of one document as a client does. As the protocol defines, all ranges refer to the text before
+/// the edits.
 fn applied(text: &str, encoding: Encoding, edits: &[Value]) -> String {
     let offset = |it: &Value| {
         let (line, wanted) =
@@ -92,7 +92,7 @@ fn change(op: &str, args: &Value) -> Change {
     }
 }
 
-/// Every editing case, made on an unsaved text and sent as edits, gives the bytes that a command writes.
+/// For each case of `tests/frontmatter`, the edits of an unsaved text result in the bytes that a command would write.
 #[test]
 fn edits_of_an_open_text_give_the_bytes_of_the_command() {
     let folder = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/frontmatter"));
@@ -184,7 +184,7 @@ fn sorted(mut problems: Vec<Problem>) -> Vec<Problem> {
     problems
 }
 
-/// A text that is typed counts for the plans that depend on it.
+/// The problems of a plan depend on the unsaved texts of the plans that it depends on.
 #[test]
 fn an_open_text_changes_the_problems_of_other_files() {
     let files = [
@@ -212,7 +212,7 @@ fn an_open_text_changes_the_problems_of_other_files() {
     assert_eq!(codes(&mut tree), ["waits-for-open"]);
 }
 
-/// Each problem names the other places that it is about: the steps of a cycle, the plan that lacks a step, the other file.
+/// Related locations are, for example, the steps of a cycle, the plan that lacks a step, and the other file of a step.
 #[test]
 fn problems_have_the_places_that_they_are_about() {
     let files = [
@@ -282,7 +282,8 @@ fn problems_have_the_places_that_they_are_about() {
     );
 }
 
-/// The steps of a plan are below the phases that their files have, and a step's file has its phase.
+/// Among the symbols of a plan, steps are children of the phases that the steps' files name. Among the symbols of a step's
+/// file is the step's phase.
 #[test]
 fn phases_are_symbols_around_their_steps() {
     let files = [
@@ -313,7 +314,7 @@ fn phases_are_symbols_around_their_steps() {
     assert_eq!(said(1), "build 1-1, One 3-4");
 }
 
-/// Symbols with their lines and what is below them.
+/// Symbols with their lines and children.
 fn names(symbols: &Value) -> String {
     let one = |it: &Value| {
         let line = |of: &str| it["range"][of]["line"].as_u64().unwrap();
@@ -324,7 +325,7 @@ fn names(symbols: &Value) -> String {
     symbols.as_array().unwrap().iter().map(one).collect::<Vec<_>>().join(", ")
 }
 
-/// A rename in an editor also changes links in texts that are not saved.
+/// A rename in an editor also changes links in unsaved texts.
 #[test]
 fn links_follow_a_plan_that_an_editor_renames() {
     let files = [
@@ -366,7 +367,6 @@ fn links_follow_a_plan_that_an_editor_renames() {
     );
 }
 
-/// Each of hundreds of problems is marked at its own place.
 #[test]
 fn many_problems_of_a_file_are_marked_each_at_its_place() {
     let listed: String = (1..=300).map(|it| format!("- step-{it}: É (depends: no{it})\n")).collect();

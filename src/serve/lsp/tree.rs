@@ -1,8 +1,7 @@
-//! One plans directory while an editor works in it: its files, replaced by the open texts, and the resulting
-//! plans.
+//! One plans directory, with the open texts in place of their files.
 //!
-//! A text that changes is read and checked again with the few plans that it depends on, not with all of them.
-//! Nothing here writes into the index: plans with unsaved texts are read from files and texts alone.
+//! When a text changes, its plan is read and checked again with the few plans that it depends on, not with all plans.
+//! These plans are read from files and open texts. They are never read from the index or written into it.
 
 use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
@@ -28,7 +27,7 @@ use crate::plan::time::Time;
 use crate::store::leases::Leases;
 use crate::store::load::{self, KeptPlans};
 
-/// Makes the context of a request, with the plans that a command started in this directory would use.
+/// Makes the context of a request. It has the plans directory that a command would use if started in the given directory.
 pub type ContextsAt = Arc<dyn Fn(&Path) -> Result<Context, Error> + Send + Sync>;
 
 /// If more plans than this have to be read again, all plans are loaded again.
@@ -43,7 +42,7 @@ pub(super) enum Role {
     OutsidePlans,
 }
 
-/// A file that planwatch reads, by its place below the plans directory.
+/// A file that planwatch reads. `relative` is its path below the plans directory.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct PlanFile {
     pub(super) relative: String,
@@ -53,7 +52,7 @@ pub(super) struct PlanFile {
 }
 
 impl PlanFile {
-    /// None for a file that planwatch does not read.
+    /// Returns `None` for a file that planwatch does not read.
     pub(super) fn at(relative: &Path) -> Option<Self> {
         let path = relative.to_str()?.to_owned();
         if let Some((key, file)) = catalog::place(relative) {
@@ -92,7 +91,7 @@ fn is_outside_plans(path: &str) -> bool {
 pub(super) struct Judged {
     pub(super) plans: Plans,
     key: Key,
-    /// The problems of this plan, in the order of `check`.
+    /// The problems of the plan `key`, in the order of `check`.
     pub(super) problems: Vec<Problem>,
     pub(super) now: Time,
     kept: KeptPlans,
@@ -108,7 +107,7 @@ impl Judged {
         plan.steps.iter().find(|it| it.path == relative).map(|it| (plan, it))
     }
 
-    /// What was read of the plans, for reading them again.
+    /// The parsed files of the plans. They are used when the plans are read again.
     fn into_kept(self) -> KeptPlans {
         let mut kept = self.kept;
         for plan in self.plans.into_vec() {
@@ -135,12 +134,12 @@ pub(super) struct Tree {
     directory: PathBuf,
     pub(super) root: PathBuf,
     texts: OpenTexts,
-    /// The real path of each open document and its place in the plans directory, by the path that the client uses.
+    /// The real path and the [`PlanFile`] of each open document, by the path that the client uses.
     open: HashMap<PathBuf, (PathBuf, PlanFile)>,
-    /// None until it is loaded.
+    /// `None` until it is loaded.
     pub(super) catalog: Option<Catalog>,
     judged: HashMap<Key, Judged>,
-    /// Plans with an open text that changed since they were checked. What was read of their other files is used again.
+    /// Plans with open documents that have to be checked again. Their parsed files are used again, except those that differ.
     outdated: HashMap<Key, Judged>,
     /// Open documents whose diagnostics may differ from those that the client has.
     dirty: BTreeSet<PathBuf>,
@@ -149,7 +148,7 @@ pub(super) struct Tree {
 }
 
 impl Tree {
-    /// The plans directory that a command in `directory` would use.
+    /// Finds the plans directory that a command in `directory` would use.
     pub(super) fn find(contexts: &ContextsAt, directory: &Path) -> Result<Self, Error> {
         let root = contexts(directory)?.plans.root().to_path_buf();
         Ok(Self {
@@ -166,33 +165,33 @@ impl Tree {
         })
     }
 
-    /// A context on the files, for commands.
+    /// A context for commands, which work on the saved files.
     pub(super) fn context(&self) -> Result<Context, Error> {
         let context = (self.contexts)(&self.directory)?;
         let is_same = context.plans.root() == self.root;
         is_same.then_some(context).ok_or(Error::NoPlansDir)
     }
 
-    /// Makes contexts on the files, in other threads.
+    /// A function that makes contexts on the saved files. Another thread can call it.
     pub(super) fn contexts(&self) -> impl Fn() -> Result<Context, Error> + Send + use<> {
         let (contexts, directory) = (Arc::clone(&self.contexts), self.directory.clone());
         move || contexts(&directory)
     }
 
-    /// A context on the open texts, in which nothing can be written.
+    /// A context that reads the open texts in place of their files, and in which nothing can be written.
     pub(super) fn reading(&self) -> Result<Context, Error> {
         let context = self.context()?;
         let plans = context.plans.with_open_texts(self.texts.clone());
         Ok(Context { plans, reading: Reading::Files, freshness: Freshness::Unknown, ..context })
     }
 
-    /// Like [`Self::reading`], for a dry run whose changes are wanted.
+    /// Like [`Self::reading`], for a dry run. The changes of the dry run are collected in the returned [`Planned`].
     pub(super) fn planning(&self) -> Result<(Context, Planned), Error> {
         let planned = Planned::default();
         Ok((Context { planned: Some(planned.clone()), ..self.reading()? }, planned))
     }
 
-    /// The place of a file that planwatch reads, below this plans directory.
+    /// Describes a file of this plans directory. Returns `None` if planwatch does not read the file.
     pub(super) fn file(&self, path: &Path) -> Option<PlanFile> {
         if let Some((_, file)) = self.open.get(path) {
             return Some(file.clone());
@@ -201,11 +200,11 @@ impl Tree {
         PlanFile::at(&relative)
     }
 
-    /// Stores the text of a document if planwatch reads that file; returns whether it does.
+    /// Stores the text of a document. Returns false if planwatch does not read the file.
     pub(super) fn put(&mut self, document: &Document) -> bool {
         let known = self.open.get(&document.path).cloned();
         let Some((real, file)) = known.or_else(|| self.place(&document.path)) else { return false };
-        // The time of the disk; 0 if there is no context.
+        // The time by the disk's clock, or 0 if there is no context.
         let now = self.context().map_or(0, |it| it.plans.now_ns());
         self.texts.put(&real, &document.text, now);
         self.touch(&file);
@@ -220,7 +219,7 @@ impl Tree {
         Some((self.root.join(&relative), PlanFile::at(&relative)?))
     }
 
-    /// After this, the file on disk is used instead of the open text.
+    /// Closes a document, so that the file on disk is used instead of its text.
     pub(super) fn close(&mut self, path: &Path) -> Option<PlanFile> {
         let (real, file) = self.open.remove(path)?;
         self.texts.remove(&real);
@@ -230,8 +229,8 @@ impl Tree {
         Some(file)
     }
 
-    /// Marks the plans that depend on a file, so that they are checked again; those without an open document are
-    /// forgotten. The next check of a marked plan reads only its files that differ.
+    /// Handles a change of a file. Of its plan and the plans that depend on it, those with an open document are marked as
+    /// outdated, and the others are dropped from memory. The next check of an outdated plan reads only files that differ.
     fn touch(&mut self, file: &PlanFile) {
         let Some(id) = file.plan() else { return };
         for (key, judged) in self.take_dependent(&id) {
@@ -241,13 +240,14 @@ impl Tree {
         }
     }
 
-    /// Forgets the plans that depend on one, with all that was read of them.
+    /// Drops a plan and the plans that depend on it from memory, with their parsed files.
     fn forget(&mut self, id: &PlanId) {
         self.take_dependent(id);
         self.outdated.retain(|key, it| !it.depends_on(id) && key.name != id.as_str());
     }
 
-    /// Removes and returns the checked plans that depend on one, and marks their open documents as dirty.
+    /// Removes and returns a plan and the plans that depend on it, if they are in `judged`. Marks the open documents of
+    /// these plans as dirty.
     fn take_dependent(&mut self, id: &PlanId) -> HashMap<Key, Judged> {
         let is_gone = |key: &Key, it: &Judged| it.depends_on(id) || key.name == id.as_str();
         let gone: HashMap<_, _> = self.judged.extract_if(|key, it| is_gone(key, it)).collect();
@@ -286,13 +286,14 @@ impl Tree {
         self.judged.get(key).ok_or(Error::NoPlansDir)
     }
 
-    /// The claim that the saved file of an open step has, if it is in force and the open text has another or none.
+    /// The claim in the saved file of an open step. `None` if the claim is not in force, or if the open text has the same
+    /// claim.
     pub(super) fn saved_claim(&self, file: &PlanFile, own: Option<&Claim>) -> Option<Claim> {
         let context = self.context().ok()?;
         let bytes = context.plans.read(Path::new(&file.relative)).ok()?.bytes;
         let content = Content::new(bytes, context.now);
         let alone = read::read_step_alone(&file.step()?, &file.relative, content, &context.config.words);
-        // Most steps have no other claim, and need no more than their own file.
+        // For most steps the function ends here, so only the step's own file is read.
         alone.claim_in_force().filter(|it| own.is_none_or(|own| own.id != it.id))?;
         let context = Context { reading: Reading::Files, freshness: Freshness::Unknown, ..context };
         let judged = self.judge_in(&context, file.key.as_ref()?, KeptPlans::default()).ok()?;
@@ -301,7 +302,7 @@ impl Tree {
         step.claim_in_force().filter(|_| !is_lapsed).cloned()
     }
 
-    /// The plans that have open documents, as saved, by their directories.
+    /// The saved versions of the plans that have open documents, by their keys.
     pub(super) fn saved(&self) -> HashMap<Key, PlanEntry> {
         let keys: BTreeSet<_> = self.open.values().filter_map(|(_, file)| file.key.clone()).collect();
         let Ok(context) = self.context() else { return HashMap::new() };
@@ -314,7 +315,7 @@ impl Tree {
         keys.into_iter().filter_map(saved).collect()
     }
 
-    /// `kept` has what was read of the plan earlier.
+    /// Reads and checks a plan. `kept` contains the files that were parsed earlier.
     fn judge_in(&self, context: &Context, key: &Key, mut kept: KeptPlans) -> Result<Judged, Error> {
         let id = PlanId::new(&key.name);
         let known = self.catalog.as_ref().map(|it| it.dependents(&id));
@@ -335,7 +336,7 @@ impl Tree {
         Ok(judged)
     }
 
-    /// Brings the catalog up to date with a plan.
+    /// Updates a plan in the catalog.
     fn note(&mut self, key: &Key, judged: &Judged) {
         let Some(catalog) = &mut self.catalog else { return };
         match judged.plan() {
@@ -346,7 +347,7 @@ impl Tree {
         }
     }
 
-    /// Takes the catalog when it is loaded. Plans with open texts are read again, because it knows only the files.
+    /// Stores the loaded catalog. Plans with open texts are read again, because the catalog was loaded from the files.
     pub(super) fn loaded(&mut self, catalog: Catalog) {
         self.catalog = Some(catalog);
         self.are_others_dirty = true;
@@ -357,8 +358,8 @@ impl Tree {
         }
     }
 
-    /// Reads plans again that changed on disk, by the names of their directories, and those that depend on them.
-    /// Returns false if the catalog has to be loaded again, because the plans are too many or cannot be read.
+    /// Rereads the plans with the given directory names, which changed on disk, and the plans that depend on them. Returns
+    /// false if the catalog has to be loaded again, because there are too many plans or one cannot be read.
     pub(super) fn reread(&mut self, names: &BTreeSet<String>) -> bool {
         self.are_others_dirty = true;
         let mut keys: BTreeSet<Key> = BTreeSet::new();
@@ -391,7 +392,7 @@ impl Tree {
         self.reading().is_ok_and(|it| it.plans.is_dir(&catalog::directory(key)))
     }
 
-    /// Reads the problems of files that belong to no plan again.
+    /// Checks the files that belong to no plan again.
     pub(super) fn reread_outside_plans(&mut self) {
         let found = self.reading().map(|it| check::problems_outside_plans(&it));
         if let (Some(catalog), Ok(found)) = (&mut self.catalog, found) {
@@ -422,7 +423,7 @@ impl Tree {
         self.open.contains_key(path) || self.open.values().any(|(real, _)| real == path)
     }
 
-    /// The open document of a file below this plans directory.
+    /// The path of an open document, as the client uses it, by the path below this plans directory.
     pub(super) fn open_path(&self, relative: &str) -> Option<&PathBuf> {
         self.open.iter().find(|(_, (_, file))| file.relative == relative).map(|(path, _)| path)
     }

@@ -1,11 +1,11 @@
-//! `file:` URIs and paths. Clients percent-encode differently, so URIs are compared by their paths.
+//! Converts between `file:` URIs and paths. Clients percent-encode differently, so URIs are compared by their paths.
 
 use std::ffi::OsString;
 use std::fmt::Write;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
-/// The absolute path of a `file:` URI on this machine; none for anything else.
+/// The absolute path that a `file:` URI of this machine names. `None` for any other URI.
 pub(super) fn to_path(uri: &str) -> Option<PathBuf> {
     let rest = strip_scheme(uri)?;
     let path = match rest.strip_prefix("//") {
@@ -50,7 +50,7 @@ pub(super) fn of_path(path: &Path) -> String {
             b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'/' | b'-' | b'.' | b'_' | b'~' => {
                 uri.push(char::from(*byte));
             }
-            // Writing into a text does not fail.
+            // Writing to a `String` cannot fail.
             _ => write!(uri, "%{byte:02X}").unwrap_or_default(),
         }
     }

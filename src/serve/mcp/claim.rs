@@ -22,7 +22,7 @@ pub(super) fn tools() -> Vec<Tool> {
         ),
         claim_next_step,
     );
-    // Without a plans directory nothing is ready, so nothing is claimed and no directory is made.
+    // If there is no plans directory, no step is ready. So the call claims nothing and does not create the directory.
     vec![claim.without(|_| Without::Looks)]
 }
 
@@ -50,7 +50,7 @@ fn claim_next_step(call: &Call, mut given: Object) -> Result<Value, Refusal> {
         return Ok(object);
     };
     let id = step["id"].as_str().unwrap_or_default().to_owned();
-    // The claim is valid even if reading the text fails.
+    // The claim is valid even if the step's text cannot be read.
     if let Ok(shown) = show::show(context, &ShowRequest { id, ..ShowRequest::default() }) {
         step["body"] = shown.to_json()["body"].clone();
     }

@@ -1,7 +1,8 @@
 //! Tools for prompts that were written for other plan tools. They have the names and arguments of those tools, and most
-//! of them are thin wrappers around planwatch's own.
+//! of them are thin wrappers around planwatch's own tools.
 //!
-//! If two of those tools have the same name, the wrapper accepts the arguments of both. Answers use planwatch's words.
+//! If tools of two other programs have the same name, the wrapper accepts the arguments of both. Results contain
+//! planwatch's words for statuses.
 
 mod memory;
 mod plans;
@@ -17,7 +18,7 @@ use crate::serve::mcp::schema::Object;
 use crate::serve::mcp::tool::{Call, Tool, Turn};
 use crate::serve::mcp::toolset::{Toolset, tools as tools_of};
 
-/// The tools that are the same in planwatch's own set.
+/// The tools of planwatch's own set that this set contains unchanged.
 const SAME: [&str; 4] = ["insight", "recall", "decide", "get_decisions"];
 
 pub(super) fn tools() -> Vec<Tool> {
@@ -26,13 +27,13 @@ pub(super) fn tools() -> Vec<Tool> {
     covers.chain(same).map(|it| it.covered(check_ids, reworded)).collect()
 }
 
-/// What clients show their model about this set.
+/// The instructions about this set for the client's model.
 pub(super) const INSTRUCTIONS: &str = include_str!("compat/instructions.md");
 
-/// The `created_by` of what these tools make, if the call does not name one.
+/// The value of `created_by` in new plans and steps, if the call does not specify it.
 const MAKER: &str = "agent";
 
-/// Refuses numeric ids: ids of other tools have no meaning here.
+/// Refuses numeric ids. Other plan tools use them, but planwatch has no such ids.
 fn check_ids(given: &Object) -> Result<(), Refusal> {
     const A_PLAN: &str = "a plan's id is the name of its directory, such as `auth`; list_plans shows it";
     const A_STEP: &str = "a step's id is its plan and its number, such as `auth:2`; get_plan_steps shows it";
@@ -54,7 +55,7 @@ fn find(name: &str) -> Result<&'static Tool, Refusal> {
     own.iter().find(|it| it.name == name).ok_or_else(missing)
 }
 
-/// Calls one of planwatch's own tools that may need a confirmation; null arguments are omitted.
+/// Calls one of planwatch's own tools, which may need a confirmation. Null arguments are omitted.
 fn turn(call: &Call, name: &str, arguments: Value) -> Result<Turn, Refusal> {
     let Value::Object(given) = without_nulls(arguments) else { return Ok(Turn::Done(json!({}))) };
     (find(name)?.run)(call, given)
@@ -75,7 +76,7 @@ fn without_nulls(mut arguments: Value) -> Value {
     arguments
 }
 
-/// Texts of hints about planwatch's own tools, with their counterparts in this set.
+/// Replacements in hints: texts about planwatch's own tools, each with the corresponding text about this set.
 pub(in crate::serve) const WORDS: [(&str, &str); 12] = [
     ("claim_next_step with the plan alone claims", "peek_next_step names"),
     ("claim_next_step claims", "peek_next_step names"),
@@ -91,7 +92,7 @@ pub(in crate::serve) const WORDS: [(&str, &str); 12] = [
     ("claim_next_step", "peek_next_step"),
 ];
 
-/// Replaces the names of planwatch's own tools in a hint with those of this set.
+/// Replaces texts about planwatch's own tools in a hint, as listed in [`WORDS`].
 fn reworded(refusal: Refusal) -> Refusal {
     refusal.reworded(|hint| WORDS.iter().fold(hint, |text, (from, to)| text.replace(from, to)))
 }
@@ -102,7 +103,7 @@ fn plan_line(call: &Call, id: &str) -> Result<Value, Refusal> {
     Ok(result::plan(&crate::api::views::value(&plan)))
 }
 
-/// A change of a plan, with its id under the name that the wrappers use.
+/// Copies the field `id` of a change to `plan_id`, the name that the wrappers use.
 fn with_plan_id(mut changed: Value) -> Value {
     changed["plan_id"] = changed["id"].clone();
     changed

@@ -1,4 +1,4 @@
-//! The tool that makes a draft from a conversation, pass by pass, with the answers of the calling agent.
+//! The tool that drafts a plan from a conversation in several passes. The calling agent answers the prompt of each pass.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -34,7 +34,7 @@ struct Refine {
     output: Option<String>,
 }
 
-/// The longest conversation that prompts contain in full, in bytes.
+/// The maximum length of a conversation that prompts contain in full, in bytes.
 const CONVERSATION: usize = 100_000;
 
 fn refine_draft(call: &Call, asked: Refine) -> Result<Value, Refusal> {

@@ -1,7 +1,7 @@
 //! Delays the end of a client's input until earlier requests are answered.
 //!
-//! The library treats the end of input as the end of the client, and allows answers five more seconds. A script writes
-//! its requests, closes the input, and then reads. So the end is delayed here while answers are pending.
+//! When the input ends, the library waits only five more seconds for answers. But a script may write its requests, close
+//! the input, and only then read the answers. Therefore the end is delayed here while answers are pending.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -16,18 +16,18 @@ use tokio::sync::Notify;
 /// How long to wait for the next answer after the end of input, if no call is running.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// A transport whose input ends once everything is answered.
+/// A transport that delays the end of its input until all requests are answered.
 pub(super) struct DrainedTransport<T> {
     inner: T,
     open: Arc<Open>,
-    /// Returns whether a call is running whose answer the client may still read.
+    /// Returns whether a call is running and the client still reads answers.
     is_at_work: Box<dyn Fn() -> bool + Send>,
-    /// Called when the input ends; stops subscriptions.
+    /// Called when the input ends, to stop subscriptions.
     at_end: Box<dyn Fn() + Send>,
     has_ended: bool,
 }
 
-/// Requests without an answer.
+/// Requests that are not answered yet.
 #[derive(Default)]
 struct Open {
     ids: Mutex<Ids>,
@@ -52,7 +52,7 @@ impl Open {
     fn came(&self, message: &RxJsonRpcMessage<RoleServer>) {
         let mut ids = self.ids();
         match message {
-            // A subscription is answered only when it ends, so its answer is not waited for.
+            // A subscription is answered only when it ends, so the end of the input is not delayed until then.
             JsonRpcMessage::Request(it)
                 if matches!(it.request, ClientRequest::SubscriptionsListenRequest(_)) => {}
             JsonRpcMessage::Request(it) => drop(ids.asked.insert(it.id.clone())),
@@ -81,8 +81,8 @@ impl<T> DrainedTransport<T> {
         Self { inner, open: Arc::default(), is_at_work, at_end, has_ended: false }
     }
 
-    /// An error in place of the client's answer to an open question, because the client cannot answer after the end of
-    /// input. `None` if no question is open.
+    /// An error response to an open request to the client, because the client cannot respond after the end of the input.
+    /// `None` if no such request is open.
     fn unheard(&self) -> Option<RxJsonRpcMessage<RoleServer>> {
         let mut ids = self.open.ids();
         let id = ids.questions.iter().next().cloned()?;
@@ -165,7 +165,7 @@ mod tests {
 {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":2}}
 "#;
 
-    /// A transport whose whole input was read.
+    /// A transport from which all messages of the input were received.
     async fn read() -> Scripted {
         let mut transport =
             DrainedTransport::new(AsyncRwTransport::new(INPUT, tokio::io::sink()), || true, || ());

@@ -1,8 +1,9 @@
-//! Confirmations by a person: the question, the ways to ask it, and the tools that need it.
+//! Confirmations by a person: the question, the ways to ask it, and the tools that need a confirmation.
 //!
-//! A client of the current protocol gets the question as the answer and calls again with the reply. A client of an
-//! older protocol is asked while the call waits. A client that cannot ask a person gets the command for the person to
-//! type. No argument of a call counts as a confirmation.
+//! In the current protocol, the response to the call is the question, and the client calls again with the person's reply.
+//! In older protocols, the server sends the question as a request to the client while the call waits. If a client cannot
+//! ask a person, the response contains the command that the person has to type. No argument of a call counts as a
+//! confirmation.
 
 use std::time::Duration;
 
@@ -34,27 +35,27 @@ pub(super) enum Reply {
 /// How this client can ask the person.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Way {
-    /// The call is answered with the question; the client calls again with the person's reply.
+    /// The response to the call is the question. The client calls again with the person's reply.
     CallAgain,
-    /// The client is asked while the call waits.
+    /// The question is a request to the client. The call waits for the reply.
     Now,
     None,
 }
 
-/// The key of the question in a repeated call.
+/// The key of the question in the response, and of the reply in the repeated call.
 const KEY: &str = "person";
 
-/// How long after the question a repeated call may bring the reply.
+/// The time after a question within which a repeated call with the reply is accepted.
 const REPLY_TIMEOUT: Duration = Duration::from_secs(60 * 60);
 
 /// The result of an attempt to ask.
 pub(super) enum Elicited {
     Reply(Reply),
-    /// The answer for the client.
+    /// There is no reply. The client gets this response: the question, or a refusal.
     Answer(Box<CallToolResponse>),
 }
 
-/// Asks the person, or finds the reply in the call.
+/// Asks the person, or finds the reply in a repeated call.
 pub(super) async fn ask(
     question: &Question,
     seal: &RequestStateCodec,
@@ -66,8 +67,8 @@ pub(super) async fn ask(
     if let (Way::CallAgain, Some(answers), Some(state)) =
         (way, &request.input_responses, &request.request_state)
     {
-        // A reply to another question, or about something that has changed since, is ignored and the question is asked
-        // again.
+        // If the reply is to another question, or the subject of the question has changed, the reply is ignored and the
+        // question is asked again.
         if seal.open_with(state, bound.as_bytes()).is_ok()
             && let Some(answer) = answers.get(KEY).and_then(|it| serde_json::from_value(it.clone()).ok())
         {
@@ -114,7 +115,7 @@ fn form(question: &Question) -> Result<ElicitRequestParams, &'static str> {
     })
 }
 
-/// Only a form that was sent with the box ticked is a yes.
+/// The reply is yes only if the person accepted the form with its check box ticked.
 fn reply_of(answer: &ElicitResult) -> Reply {
     let content = answer.content.as_ref();
     let is_yes = content.is_some_and(|it| it["yes"] == true);
@@ -145,14 +146,14 @@ fn way(rc: &RequestContext<RoleServer>) -> Way {
         rc.protocol_version().is_some_and(|it| it.as_str() >= ProtocolVersion::V_2026_07_28.as_str());
     match (can, is_modern) {
         (true, true) => Way::CallAgain,
-        // Never over HTTP: there are no sessions there, so the capabilities of such a client are unknown and `can` is
-        // false.
+        // This case does not occur over HTTP. There are no sessions, so the capabilities of an older client are unknown and
+        // `can` is false.
         (true, false) => Way::Now,
         (false, _) => Way::None,
     }
 }
 
-/// The answer after a no.
+/// The result of the call if the person declined.
 pub(super) fn declined() -> Value {
     json!({"state": "declined", "did": "nothing: the person declined", "written": false})
 }
@@ -179,7 +180,7 @@ pub(super) fn tools() -> Vec<Tool> {
 /// The result of a tool that asks a person.
 const ASKED: &str = "state did written:bool id:any? title:any? path:any? status:any? etag:any? hint:any?";
 
-/// The answer after a confirmed change, or if nothing needs a change.
+/// The result of a confirmed change, or of a call that has nothing to change.
 fn done(report: ChangeReport) -> Result<Value, Refusal> {
     let mut object = json!({"state": "done"});
     let changed = result::pick(&result::changed(report)?, CHANGED);
@@ -238,12 +239,13 @@ fn confirm_gate(call: &Call, asked: ConfirmGate) -> Result<Turn, Refusal> {
         Answer::No => (format!("Reject {what}?"), "Yes, reject it"),
     };
     let act: Act = Box::new(move |call, note| {
-        // The author is the person at this machine, not the client.
+        // The confirmation is recorded in the name of the person at this machine, not of the client.
         let by = Some(call.person.clone());
         let request = ConfirmRequest { note, by, confirmer: Confirmer::Person, ..request };
         done(confirm::confirm(&call.context, &request)?)
     });
-    // The diff contains the time, so it differs for the same gate a moment later: only whether it is empty counts.
+    // The diff contains the current time, so two diffs for the same gate differ. Therefore `about` contains only whether
+    // the diff is empty.
     let about = format!("{id} {} {}", shown["status"], diff.is_empty());
     Ok(Turn::Asks(Question { message, yes, command, about, act }))
 }

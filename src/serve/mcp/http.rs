@@ -16,10 +16,9 @@ use crate::serve::daemon::context_factory::ContextFactory;
 use crate::serve::daemon::feed::Feed;
 use crate::serve::mcp::{Options, Planwatch, Toolset, message};
 
-/// The service that answers at `/mcp`, and with other sets of tools at paths below it.
+/// The service at `/mcp`. Paths below it offer other sets of tools.
 ///
-/// It does not check the host and the origin of requests: the server that nests it does so, with a guard that knows the
-/// address.
+/// It does not check the host and the origin of requests, because the HTTP server that contains it checks them.
 pub fn service(contexts: &ContextFactory, feed: &Feed) -> Router {
     let sets = [
         ("/", Toolset::All, false),
@@ -44,8 +43,8 @@ fn one(server: Planwatch) -> StreamableHttpService<Planwatch, NeverSessionManage
     StreamableHttpService::new(move || Ok(server.clone()), sessions, config)
 }
 
-/// Answers a body that is not a message with a JSON-RPC error. The library's own answer only says that the body cannot
-/// be read.
+/// Answers a JSON body that is not a message with a JSON-RPC error. The library would answer only that the body cannot be
+/// read.
 async fn refuse(request: Request, next: Next) -> Response {
     if request.method() != Method::POST {
         return next.run(request).await;

@@ -90,7 +90,7 @@ pub(super) fn writing() -> Vec<Tool> {
 /// The default number of items of a page.
 const USUAL: usize = 10;
 
-/// The index at which the page of a cursor begins.
+/// The index of the first item of the page that a cursor names.
 fn offset(cursor: Option<&str>) -> Result<usize, Refusal> {
     let wrong = |it| {
         Refusal::usage(format!("`{it}` is not a cursor"), "use the next_cursor of the previous page, or none")
@@ -120,7 +120,8 @@ fn recall(call: &Call, mut given: Object) -> Result<Value, Refusal> {
     Ok(counted("hits", page))
 }
 
-/// The events of the plan or step that the query names, else the events that contain its words.
+/// If the query names a plan or step, the events of this plan or step. Otherwise the events that contain the words of the
+/// query.
 fn history(call: &Call, request: &SearchRequest) -> Result<Vec<Value>, Refusal> {
     let asked = |id, words| LogRequest {
         id,
@@ -148,8 +149,8 @@ fn history(call: &Call, request: &SearchRequest) -> Result<Vec<Value>, Refusal> 
     Ok(report.events.iter().map(hit).collect())
 }
 
-/// Puts a page into an object. The object's cursor is the number of items so far; `page.next` is the index of the last
-/// item.
+/// Puts a page into an object. `page.next` is the index of the page's last item. The cursor in the object is that index
+/// plus one, so it is the number of items up to here.
 fn counted(name: &str, mut page: result::Page) -> Value {
     page.next = page.next.and_then(|it| Some((it.parse::<usize>().ok()? + 1).to_string()));
     let mut object = json!({});

@@ -1,4 +1,5 @@
-//! Messages as lines. Invalid messages are answered here, so that no client waits for an answer that never comes.
+//! A transport with one message on each line. It answers invalid messages with errors, so that no client waits for an
+//! answer that never comes.
 
 use std::collections::VecDeque;
 use std::io;
@@ -120,7 +121,7 @@ where
                 return None;
             }
             let read = if self.read_line().await.ok()? {
-                // Blank lines are ignored, also with CR LF.
+                // Blank lines are ignored, also those that end with CR LF.
                 let line = self.line.trim_ascii();
                 let read = (!line.is_empty()).then(|| message::read(line));
                 self.line.clear();
@@ -148,7 +149,7 @@ mod tests {
 
     use super::*;
 
-    /// The ids of the messages that come in, and the lines that go out.
+    /// The ids of the messages that are received, and the lines that are written.
     fn run(input: &str, longest: usize) -> (Vec<String>, String) {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         runtime.block_on(async {

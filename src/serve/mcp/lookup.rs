@@ -8,13 +8,13 @@ use crate::plan::id;
 use crate::serve::mcp::result::Refusal;
 use crate::serve::mcp::tool::Call;
 
-/// The most titles that a refusal names.
+/// The maximum number of plans or steps that a refusal lists.
 const MOST_NAMED: usize = 8;
 
-/// The most hits of a search whose titles are compared.
+/// The maximum number of search hits whose titles are compared.
 const MOST_SEARCHED: usize = 100;
 
-/// Runs an action on a plan, which is found by its id, or else as in [`by_title`].
+/// Runs an action on the plan with the id `typed`. If there is none, the plan is searched by its title ([`by_title`]).
 pub(super) fn plan<T>(
     call: &Call,
     typed: &str,
@@ -41,7 +41,7 @@ pub(super) fn plan<T>(
     }
 }
 
-/// A plan with its steps. `otherwise` is the hint of the refusal if the name is not a plan's.
+/// A plan with its steps. `otherwise` is the hint of the refusal if `typed` does not name a plan.
 pub(super) fn shown(call: &Call, typed: &str, full: bool, otherwise: &str) -> Result<ShownPlan, Refusal> {
     let request = |id: &str| ShowRequest { id: id.to_owned(), full, graph: None };
     match plan(call, typed, |id| show::show(&call.context, &request(id)))? {
@@ -50,8 +50,8 @@ pub(super) fn shown(call: &Call, typed: &str, full: bool, otherwise: &str) -> Re
     }
 }
 
-/// The ids of the plans with this title, else of those with all its words in their title, else of the plan whose id is
-/// the slug of this title.
+/// The ids of the plans with the title `typed`. If there are none, the ids of the plans whose titles contain all words of
+/// `typed`. If there are none either, the id of the plan whose id is the slug of `typed`.
 fn by_title(call: &Call, typed: &str) -> Result<Vec<String>, Refusal> {
     let request = ListRequest { all: true, ..ListRequest::default() };
     let ListReport::Plans { plans, .. } = list::list(&call.context, &request)? else { return Ok(Vec::new()) };
@@ -75,7 +75,7 @@ fn by_title(call: &Call, typed: &str) -> Result<Vec<String>, Refusal> {
     Ok(plans.iter().filter(|it| !it.archived && it.id == made).map(|it| it.id.clone()).collect())
 }
 
-/// A step by its id, else the one that has these words in its title.
+/// Finds a step by its id. If there is none, finds the only step whose title contains all words of `typed`.
 pub(super) fn step(call: &Call, typed: &str) -> Result<ShowReport, Refusal> {
     let show =
         |id: &str| show::show(&call.context, &ShowRequest { id: id.to_owned(), ..ShowRequest::default() });

@@ -1,7 +1,7 @@
-//! One JSON-RPC message of a client, and the answer to invalid bytes.
+//! Parses a JSON-RPC message of a client, and makes the error response to an invalid message.
 //!
-//! The library drops such bytes, or answers without an id, so they are parsed here. As JSON-RPC demands, a
-//! notification gets no answer.
+//! The library would ignore an invalid message, or answer without its id. As JSON-RPC demands, an invalid notification
+//! gets no answer.
 
 use std::fmt;
 
@@ -26,7 +26,7 @@ pub(super) struct Unread {
     id: Value,
     code: i64,
     why: String,
-    /// It is a notification: it has a method and no id.
+    /// Whether the message is a notification: it has a method and no id.
     pub(super) is_notification: bool,
 }
 
@@ -64,7 +64,7 @@ fn judged(bytes: &[u8], error: &serde_json::Error) -> Unread {
     } else {
         format!("the message cannot be read: {error}")
     };
-    // The id of a response belongs to a request of the server, not of the client.
+    // The id of a response is that of a request by the server, so the error does not have it.
     let id = head.id.filter(|_| !head.is_response);
     let is_notification = head.has_method && !head.has_id;
     Unread { id: id.map_or(Value::Null, |it| json!(it)), code: INVALID_REQUEST, why, is_notification }
@@ -89,7 +89,7 @@ fn depth(json: &[u8]) -> usize {
     most
 }
 
-/// What can be read of a message of any depth: its keys and its id; all other values are skipped.
+/// The id of a message, and which keys the message has. Other values are skipped, so they may be nested to any depth.
 #[derive(Default)]
 struct Head {
     id: Option<RequestId>,
@@ -117,7 +117,7 @@ impl<'de> Visitor<'de> for Heads {
         let mut head = Head::default();
         while let Some(key) = map.next_key::<String>()? {
             match key.as_str() {
-                // Two ids count as none.
+                // A message with two ids is treated as if it had none.
                 "id" if head.has_id => return Err(de::Error::duplicate_field("id")),
                 "id" => {
                     head.has_id = true;
@@ -135,7 +135,7 @@ impl<'de> Visitor<'de> for Heads {
     }
 }
 
-/// An id, or none if the value is something else.
+/// An id, or `None` if the value is not a valid id.
 struct Id(Option<RequestId>);
 
 impl<'de> Deserialize<'de> for Id {
@@ -148,11 +148,10 @@ impl<'de> Deserialize<'de> for Id {
 mod tests {
     use super::*;
 
-    /// Bytes, and the code and the id of the answer to them.
+    /// The bytes of a message, and the code and the id of the answer.
     type Row<'a> = (&'a [u8], Option<(i64, Value)>);
 
-    /// The code and the id of the answer; `None`: the bytes are a valid message, or an invalid notification, which gets
-    /// no answer.
+    /// The code and the id of the answer. `None` if the bytes are a valid message or an invalid notification.
     fn judged(bytes: &[u8]) -> Option<(i64, Value)> {
         let unread = read(bytes).err().filter(|it| !it.is_notification)?;
         let answer = unread.answer();

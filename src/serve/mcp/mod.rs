@@ -1,9 +1,9 @@
 //! The Model Context Protocol: planwatch's verbs as tools for agents, over stdio and HTTP, in old and new versions of the
 //! protocol.
 //!
-//! A call runs an operation in a blocking thread. Between two calls, a server keeps the key that seals confirmation
-//! requests, the subscriptions, and the thread that renews claims. `tool` defines tools, `toolset` lists them. A
-//! refusal is the result of a call, so that the agent can act on it; the call of an unknown tool is a protocol error.
+//! A call runs an operation in a blocking thread. The state that lasts between calls is the key that seals confirmation
+//! requests, the subscriptions, and the thread that renews claims. `tool` defines tools, `toolset` lists them. If a call
+//! is refused, the refusal is its result, so that the agent can react. The call of an unknown tool is a protocol error.
 
 mod claim;
 mod compat;
@@ -62,12 +62,12 @@ pub use toolset::Toolset;
 /// The server's name for clients.
 const NAME: &str = "planwatch";
 
-/// What clients show their model about the server; some truncate it after 2 kB.
+/// The instructions for the client's model. Some clients truncate them after 2 kB.
 const INSTRUCTIONS: &str = include_str!("instructions.md");
 const EXECUTOR: &str = include_str!("executor.md");
 const READ_ONLY: &str = include_str!("read_only.md");
 
-/// How many characters of a client's name are recorded as `by`.
+/// The maximum number of characters of a client's name that are recorded as `by`.
 const LONGEST_NAME: usize = 64;
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -85,16 +85,16 @@ pub struct Planwatch {
 
 struct Inner {
     contexts: ContextFactory,
-    /// As `contexts`, but makes the plans directory if there is none.
+    /// Like `contexts`, but makes the plans directory if there is none.
     to_make: Option<ContextFactory>,
-    /// As `contexts`, but finds no plans if there is no plans directory.
+    /// Like `contexts`, but finds no plans if there is no plans directory.
     to_look: Option<ContextFactory>,
     tools: Vec<Arc<Tool>>,
     instructions: &'static str,
     seal: OnceLock<RequestStateCodec>,
-    /// Orders the calls of the one client over standard input and output; `None`: calls run in any order.
+    /// Makes calls run one after another, if the client uses standard input and output. If `None`, calls run in any order.
     lane: Option<Lane>,
-    /// Where live updates come from.
+    /// The source of live updates.
     source: Source,
     beginnings: Beginnings,
     followed: Arc<Followed>,
@@ -103,7 +103,7 @@ struct Inner {
     renewal: Option<Renewal>,
 }
 
-/// Runs calls in the order of arrival, until the client stops reading.
+/// Makes calls run in the order of arrival, until a write to the client fails.
 struct Lane {
     turn: tokio::sync::Mutex<()>,
     line: Arc<Line>,
@@ -157,8 +157,8 @@ impl Planwatch {
         })
     }
 
-    /// Makes calls run in the order of arrival, until the client stops reading. Unless the server is read-only, it also
-    /// renews claims.
+    /// Makes calls run in the order of arrival, until a write to the client fails. The server also renews claims, unless it
+    /// is read-only.
     #[must_use]
     fn in_order(self, line: Arc<Line>) -> Self {
         self.changed(|it| {
@@ -172,7 +172,7 @@ impl Planwatch {
         self.inner.lane.as_ref().is_some_and(|it| it.turn.try_lock().is_err())
     }
 
-    /// Waits for the current call. If the client has stopped reading, no other call starts after it.
+    /// Waits until the current call has ended. If a write to the client has failed, no other call starts after it.
     async fn finish(&self) {
         if let Some(lane) = &self.inner.lane {
             drop(lane.turn.lock().await);
@@ -221,7 +221,7 @@ impl Planwatch {
     }
 }
 
-/// What clients show their model about a toolset. It names only tools of that set.
+/// The instructions for a toolset. They name only tools of that set.
 fn instructions(of: Options) -> &'static str {
     match of.tools {
         _ if of.is_read_only => READ_ONLY,
@@ -232,7 +232,7 @@ fn instructions(of: Options) -> &'static str {
 }
 
 impl Inner {
-    /// The result of a call, in which no hint names a tool that this server does not have.
+    /// The response to a call. Parts of hints that name tools which this server does not have are removed.
     fn answered(&self, done: Result<Value, Refusal>) -> CallToolResponse {
         static ALL: OnceLock<Vec<&'static str>> = OnceLock::new();
         let all = ALL.get_or_init(|| {
@@ -261,7 +261,7 @@ impl Inner {
         }
     }
 
-    /// The context of a call by a client of this name.
+    /// The context of a call. `by` is the client's name.
     fn call(&self, without: Without, by: Option<String>) -> Result<Call, Refusal> {
         let instead = match without {
             Without::Makes => self.to_make.as_ref(),
@@ -280,8 +280,8 @@ impl Inner {
         Ok(Call { context: Context { by, ..context }, contexts: Arc::clone(contexts), person, renews })
     }
 
-    /// The key that seals confirmation requests. It lasts as long as the process; after a restart, open questions are
-    /// asked again.
+    /// The key that seals confirmation requests. It exists only in this process, so open questions are asked again after a
+    /// restart.
     fn seal(&self, call: &Call) -> Result<RequestStateCodec, Refusal> {
         if let Some(seal) = self.seal.get() {
             return Ok(seal.clone());
@@ -304,8 +304,8 @@ fn short(name: &str) -> String {
 /// The client's name as it is recorded: one short line, or none.
 fn name_of(rc: &RequestContext<RoleServer>) -> Option<String> {
     let info = rc.client_info()?;
-    // Over HTTP a client of an older protocol sends its name in an earlier request only; `info` then has the library's
-    // own name.
+    // Over HTTP, a client of an older protocol sends its name only in an earlier request. In this case `info` has the
+    // library's own name.
     if info == Implementation::from_build_env() {
         return None;
     }
@@ -417,7 +417,7 @@ impl ServerHandler for Planwatch {
             let plan = known.get("plan").map(String::as_str);
             prompts::complete(call, &request.argument.name, &request.argument.value, plan)
         });
-        // On an error there are no completions.
+        // If the operation fails, the response has no completions.
         Ok(found.await?.map(CompleteResult::new).unwrap_or_default())
     }
 
@@ -485,7 +485,7 @@ impl ServerHandler for Planwatch {
     }
 }
 
-/// The names of the tools in the set that the command line calls `set`; `None`: in all sets.
+/// The names of the tools in a set. `set` is the set's name on the command line. If `None`, the tools of all sets.
 #[cfg(test)]
 pub(super) fn tool_names(set: Option<&str>) -> Vec<&'static str> {
     let sets: &[(Toolset, bool)] = match set {

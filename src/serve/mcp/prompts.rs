@@ -1,4 +1,4 @@
-//! Prompts, which clients show as commands, and the completion of names.
+//! Prompts, which clients show as commands, and the completion of arguments.
 
 use rmcp::ErrorData;
 use rmcp::model::{
@@ -24,7 +24,7 @@ pub(super) fn list() -> Vec<Prompt> {
     skills::ALL.iter().map(prompt).collect()
 }
 
-/// A prompt with its text; the plan need not exist yet.
+/// A prompt with its text. The plan that the request names need not exist.
 pub(super) fn get(request: &GetPromptRequestParams) -> Result<GetPromptResult, ErrorData> {
     let wrong = |message: String| ErrorData::invalid_params(message, None);
     let name = &request.name;
@@ -52,7 +52,8 @@ pub(super) fn get(request: &GetPromptRequestParams) -> Result<GetPromptResult, E
     Ok(result.with_description(skill.description()))
 }
 
-/// Names that begin with the typed text, then the others that contain it. Numbers of steps are those of `plan`.
+/// Completes an argument: first the values that begin with the typed text, then the other values that contain it. Step
+/// numbers are completed from the steps of `plan`.
 pub(super) fn complete(
     call: &Call,
     argument: &str,

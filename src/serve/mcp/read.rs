@@ -105,7 +105,8 @@ fn list_plans(call: &Call, asked: ListPlans) -> Result<Value, Refusal> {
     let page = page(&plans, from, PAGE, |_, it| result::plan_key(it), shape)?;
     let mut object = json!({});
     put(&mut object, "plans", page);
-    // How many more plans `all` would list; left out if `query`, `title` or `category` removed plans here.
+    // The number of plans that would be added with the status `all`. It is omitted if `query`, `title` or `category`
+    // removed plans.
     if hidden > 0 && plans.len() == n_all {
         object["hidden"] = hidden.into();
     }
@@ -137,10 +138,11 @@ enum Detail {
     Full,
 }
 
-/// The most items of a list other than the steps. The limits of some lists are two or three times this, or half of it.
+/// The maximum number of items of a list other than the steps. Some lists have two or three times this limit, or half of
+/// it.
 const FEW: usize = 10;
 
-/// The least room for the steps of a plan in bytes, however large the plan's other fields are.
+/// The minimum number of bytes for the steps of a plan. It applies even if the plan's other fields fill the page.
 const FOR_STEPS: usize = 1_500;
 
 fn get_plan(call: &Call, asked: GetPlan) -> Result<Value, Refusal> {
@@ -210,7 +212,7 @@ enum Wanted {
     Status(String),
 }
 
-/// Reads a status as the command line does, including the words that the project defines.
+/// Reads a status in the same way as the command line, including the words that the project defines.
 fn wanted(call: &Call, typed: Option<&str>) -> Result<Wanted, Refusal> {
     match typed {
         None | Some("all") => Ok(Wanted::All),
@@ -229,7 +231,7 @@ const GOT_STEP: &str = "id plan title status ready:bool? depends:strs? waits_for
                         confirmed:any? tasks_done:any? tasks_total:any? problems:any? why_not_ready:any? dependants:any? lapsed:any? \
                         confirmation:any? decisions:any? problem_list:any? held:any?";
 
-/// More fields of a step, left out if they are empty.
+/// More fields of a step. They are omitted if they are empty.
 const MORE_OF_STEP: &str = "why_not_ready? dependants? lapsed? confirmation? decisions? problem_list? held?";
 
 fn get_step(call: &Call, mut given: Object) -> Result<Value, Refusal> {
@@ -306,7 +308,7 @@ fn briefing(call: &Call, mut given: Object) -> Result<Value, Refusal> {
         ("branches", PAGE * 2 / 10, &on_branch),
     ];
     for (name, room, shape) in lists {
-        // Branches are there only if they were asked for.
+        // The report contains branches only if the call requested them.
         let Some(all) = whole[name].as_array() else { continue };
         let page = page(all, (limit, None), room, |nth, _| nth.to_string(), |it| shape(it))?;
         if page.items.len() < all.len() {

@@ -1,4 +1,4 @@
-//! Renews the claims of this clone at the registry while an agent's server runs.
+//! Renews the claims of this clone at the registry while the MCP server of an agent runs.
 //!
 //! A separate thread contacts the registry, so that no call waits for it. The thread starts with the first call. It
 //! checks which claims are due at each call, and at least every [`REMOTE_INTERVAL`].
@@ -19,7 +19,7 @@ pub(super) struct Renewal {
 }
 
 impl Renewal {
-    /// Makes the thread check soon. If claims are not shared, there is no thread.
+    /// Makes the thread check soon, and starts it if it is not running. Does nothing if claims are not shared.
     pub(super) fn look(&self, context: &Context, contexts: &ContextFactory) {
         if context.config.sync.is_some() {
             self.thread.get_or_init(|| begin(Arc::clone(contexts))).send(()).ok();
@@ -31,10 +31,10 @@ fn begin(contexts: ContextFactory) -> Sender<()> {
     let (sender, called) = mpsc::channel();
     thread::spawn(move || {
         while called.recv_timeout(REMOTE_INTERVAL) != Err(RecvTimeoutError::Disconnected) {
-            // All calls that came meanwhile need only one check.
+            // One check suffices for all calls that were made in the meantime.
             called.try_iter().for_each(drop);
             if let Ok(context) = contexts() {
-                // After an error the lease still holds for a while; the next check tries again.
+                // An error is ignored, because the lease lasts for a while and the next check tries again.
                 sync::renew(&context).ok();
             }
         }

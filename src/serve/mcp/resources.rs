@@ -1,6 +1,6 @@
 //! Resources: plans, steps, decisions and the briefing as texts that a client can show, attach and follow.
 //!
-//! The text of a plan or step is that of its whole file. The error for a missing resource contains the requested URI.
+//! The text of a plan or step is the content of its file. The error for a missing resource contains the requested URI.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -23,7 +23,7 @@ const SCHEME: &str = "planwatch:///";
 
 const MARKDOWN: &str = "text/markdown";
 
-/// The most resources of a page.
+/// The maximum number of resources in a page.
 const PAGE: usize = 100;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -74,7 +74,7 @@ impl Named {
     }
 }
 
-/// A name as a part of a URI's path.
+/// Percent-encodes a name as a part of a URI's path.
 fn encoded(name: &str) -> String {
     let mut text = String::new();
     for byte in name.bytes() {
@@ -90,7 +90,7 @@ fn encoded(name: &str) -> String {
     text
 }
 
-/// Decodes a part of a URI's path; `None`: it is not UTF-8, or a `%` is not followed by two hexadecimal digits.
+/// Decodes a part of a URI's path. Returns `None` if it is not UTF-8, or if a `%` lacks its two hexadecimal digits.
 fn decoded(part: &str) -> Option<String> {
     let (mut bytes, mut rest) = (Vec::new(), part.as_bytes());
     while let Some((first, more)) = rest.split_first() {
@@ -128,8 +128,8 @@ pub(super) fn templates() -> Vec<ResourceTemplate> {
     ]
 }
 
-/// The briefing, the plans that are not archived, and the topics of decisions. A cursor is the URI of the last resource
-/// of the page before.
+/// Lists the briefing, the plans that are not archived, and the topics of decisions. A cursor is the URI of the last
+/// resource of the previous page.
 pub(super) fn list(context: &Context, cursor: Option<&str>) -> Result<ListResourcesResult, ErrorData> {
     let all = all(context).map_err(|error| ErrorData::internal_error(error.to_string(), None))?;
     let start = match cursor {
@@ -197,7 +197,7 @@ fn file(context: &Context, shown: &str, exists: bool) -> Result<String, Error> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// Decisions in force and superseded ones, newest first.
+/// The decisions on a topic as text, newest first. Superseded decisions are included.
 fn decisions(context: &Context, topic: &str) -> Result<String, Error> {
     let request = DecisionsRequest {
         topic: Some(topic.to_owned()),
@@ -236,7 +236,8 @@ fn decisions(context: &Context, topic: &str) -> Result<String, Error> {
     Ok(format!("# Decisions: {topic}\n{}", all.iter().map(one).collect::<String>()))
 }
 
-/// What needs attention, is in progress, ready or finished, as text: at most 20 items of each.
+/// The briefing as text. It lists what needs attention, is in progress, is ready or is finished, with at most 20 items in
+/// each list.
 fn briefing(context: &Context) -> Result<String, Error> {
     const MOST: usize = 20;
     let report = status::status(context, &StatusRequest::default())?.to_json();
@@ -271,13 +272,13 @@ fn briefing(context: &Context) -> Result<String, Error> {
     Ok(text)
 }
 
-/// Represents the list of resources among the URIs that a client follows; no resource has this URI.
+/// Stands for the list of resources among the URIs that a client follows. No resource has this URI.
 pub(super) const LIST: &str = "";
 
-/// The hash of a resource when it was last read; `None` if it could not be read.
+/// The hash of each resource when it was last read, by its URI. The hash is `None` if the resource could not be read.
 pub(super) type Seen = BTreeMap<String, Option<blake3::Hash>>;
 
-/// Reads resources, or the list of them, to compare them later.
+/// Reads resources, and the list of resources if [`LIST`] is among the URIs. The hashes are for a later comparison.
 pub(super) fn seen(context: &Context, uris: impl IntoIterator<Item = String>) -> Seen {
     let hash = |uri: &str| {
         let text = match Named::read(uri) {
@@ -289,7 +290,7 @@ pub(super) fn seen(context: &Context, uris: impl IntoIterator<Item = String>) ->
     uris.into_iter().map(|uri| (uri.clone(), hash(&uri))).collect()
 }
 
-/// The followed URIs whose texts may have changed, according to the notifications; the texts have to be compared.
+/// The followed URIs whose texts may have changed, according to the notifications. The caller has to compare the texts.
 pub(super) fn touched<'a>(
     followed: impl IntoIterator<Item = &'a String>,
     told: &[Notification],

@@ -1,5 +1,5 @@
-//! The answers of tools: parts of the JSON that the operations report, in pages of limited size, and refusals with the
-//! next call to make.
+//! The results of tools. They contain parts of the operations' JSON, and long lists are divided into pages. A refusal has
+//! a hint that names the next call to make.
 
 use rmcp::ErrorData;
 use rmcp::model::{CallToolResult, ContentBlock};
@@ -13,16 +13,16 @@ use crate::serve::hints::{self, Surface};
 use crate::serve::mcp::schema;
 use crate::store::transaction::ChangeReport;
 
-/// The maximum size of a page, in bytes of JSON. These are less than 2,000 tokens.
+/// The maximum size of a page, in bytes of JSON. A page of this size has less than 2,000 tokens.
 pub(super) const PAGE: usize = 5_500;
 
-/// The maximum size of a page, in bytes, if the call gives a limit of items.
+/// The maximum size of a page, in bytes, if the call limits the number of items.
 pub(super) const LONG_PAGE: usize = 40_000;
 
-/// The longest text of a step or plan, in bytes, that is returned in full.
+/// The maximum length of a step's or plan's text that is returned in full, in bytes.
 pub(super) const TEXT: usize = 20_000;
 
-/// The longest message or hint of a refusal, in bytes.
+/// The maximum length of a message or hint of a refusal, in bytes.
 const MOST_SAID: usize = 1_000;
 
 /// Why a tool refused a call, or the rest of a call.
@@ -45,7 +45,7 @@ impl Refusal {
         }
     }
 
-    /// As the error of the request for a resource, which has no other form for a refusal.
+    /// Converts the refusal to a protocol error, which is the only way to refuse a request for a resource.
     pub(super) fn of_resource(self, uri: &str) -> ErrorData {
         let data = json!({"uri": uri, "code": self.code, "hint": self.hint});
         ErrorData::invalid_params(self.message, Some(data))
@@ -55,36 +55,36 @@ impl Refusal {
         Self::new("usage", message, hint)
     }
 
-    /// Adds the changes that were made before the refusal, and remain.
+    /// Adds to the message the change that was made before the refusal and is not undone.
     pub(super) fn after(self, done: &Value) -> Self {
         let text = |key: &str| done[key].as_str().unwrap_or_default();
         let message = format!("{}; before that `{}` was changed: {}", self.message, text("id"), text("did"));
         if done["written"] == true { Self { message, ..self } } else { self }
     }
 
-    /// Adds the saves of other programs that were preserved meanwhile.
+    /// Adds the saves of other programs that were preserved during the call.
     pub(super) fn with_kept(mut self, kept: &KeptSaves) -> Self {
         kept.put_into(&mut self.details);
         self
     }
 
-    /// Replaces the hint, if there is one, with what `change` makes of it.
+    /// Applies `change` to the hint, if there is one.
     pub(super) fn reworded(self, change: impl FnOnce(String) -> String) -> Self {
         Self { hint: self.hint.map(change), ..self }
     }
 
-    /// Removes the parts of the hint that name tools which the client does not have.
+    /// Removes the parts of the hint that name tools which the toolset does not have.
     pub(super) fn within(self, all: &[&str], has: &dyn Fn(&str) -> bool) -> Self {
         let is_missing = self.code == "not-found";
         let hint = self.hint.and_then(|it| hints::with_tools(&it, all, has));
-        // If nothing was found and nothing is left of the hint, `recall` is named, if the toolset has it.
+        // A refusal with the code `not-found` and no hint gets a hint that names `recall`, if the toolset has this tool.
         let other =
             || (is_missing && has("recall")).then(|| "recall finds plans and steps by words".to_owned());
         Self { hint: hint.or_else(other), ..self }
     }
 
-    /// One text for the agent: what was refused, and the next call to make. There is no structured content, because
-    /// the tool's schema describes only successful results.
+    /// Converts the refusal to a result with one text: JSON with the code, message and hint. There is no structured
+    /// content, because the tool's schema describes only successful results.
     pub(super) fn into_result(self) -> CallToolResult {
         // A text that was refused for its length must not be returned in full.
         let short = |it: String| cut(&it, MOST_SAID).map_or(it, |cut| format!("{cut}…"));
@@ -111,7 +111,8 @@ impl From<Error> for Refusal {
     }
 }
 
-/// The hint of an error for agents. Hints of operations name commands; this one names a tool instead, if there is one.
+/// The hint of an error, for agents. The hints of operations name commands. This hint names a tool instead, if there is
+/// one.
 pub(super) fn hint(error: &Error) -> Option<String> {
     let hint = match error {
         Error::NotFound { nearest: Some(it), .. } => format!("did you mean `{it}`?"),
@@ -143,13 +144,13 @@ pub(super) fn hint(error: &Error) -> Option<String> {
     Some(hint)
 }
 
-/// The hints of a successful report, joined.
+/// Joins the hints of a successful report. They name tools instead of commands.
 pub(super) fn joined_hints(hints: &[String]) -> Option<String> {
     let told: Vec<_> = hints.iter().filter_map(|it| hints::for_surface(it, Surface::Tools)).collect();
     (!told.is_empty()).then(|| told.join("; "))
 }
 
-/// An answer in which no hint names a tool that the client does not have.
+/// Translates the hints of a result for tools, and removes the parts that name tools which the toolset does not have.
 pub(super) fn within(mut object: Value, all: &[&str], has: &dyn Fn(&str) -> bool) -> Value {
     let said = |it: &Value| {
         let told = hints::for_surface(it.as_str()?, Surface::Tools)?;
@@ -173,7 +174,7 @@ pub(super) fn within(mut object: Value, all: &[&str], has: &dyn Fn(&str) -> bool
     object
 }
 
-/// The result of a call: the object, and the same as text for clients that show only texts.
+/// The result of a call: the object, and the same object as text, for clients that show only texts.
 pub(super) fn answer(object: Value) -> CallToolResult {
     let text = object.to_string();
     let mut result = CallToolResult::success(vec![ContentBlock::text(text)]);
@@ -181,7 +182,7 @@ pub(super) fn answer(object: Value) -> CallToolResult {
     result
 }
 
-/// Keeps the fields of a notation; drops optional fields that are empty.
+/// Copies the fields that a notation names, except optional fields that are empty.
 pub(super) fn pick(of: &Value, notation: &str) -> Value {
     let mut picked = Map::new();
     for (name, is_required) in schema::fields(notation) {
@@ -226,7 +227,7 @@ pub(super) fn line(of: &Value) -> Value {
     line
 }
 
-/// A step with everything that its worker needs; of many attempts or notes only the last ones.
+/// A step with everything that its worker needs. If there are many attempts or notes, it has only the last ones.
 pub(super) fn step(of: &Value) -> Value {
     const ATTEMPTS: usize = 10;
     let mut step = pick(of, schema::STEP);
@@ -252,8 +253,8 @@ pub(super) fn step(of: &Value) -> Value {
     step
 }
 
-/// The beginning of a text that is longer than a limit, up to a line end if there is one in its second half. `None` for
-/// a text that is not longer.
+/// Cuts a text to at most `limit` bytes, at the last line end if that is in the second half. Returns `None` if the text
+/// is not longer than `limit`.
 pub(super) fn cut(text: &str, limit: usize) -> Option<String> {
     if text.len() <= limit {
         return None;
@@ -278,9 +279,10 @@ pub(super) struct Page {
     pub(super) next: Option<String>,
 }
 
-/// Takes items until a limit, or until a page is full; at least one.
+/// Makes a page with at most `limit` items. The page ends earlier if the next item does not fit, but it contains at least
+/// one item.
 ///
-/// `from` is the cursor of the page before: the key of its last item, after which this page begins.
+/// `from` is the cursor of the previous page: the key of its last item. The new page begins after that item.
 pub(super) fn page<T>(
     all: &[T],
     (limit, from): (Option<usize>, Option<&str>),
@@ -312,13 +314,13 @@ pub(super) fn page<T>(
     Ok(Page { items, next })
 }
 
-/// The key of a plan in a page: an archived plan may have the same id as one that is not archived.
+/// The key of a plan in a page. It is not always the id, because an archived plan may have the same id as another plan.
 pub(super) fn plan_key(plan: &PlanShape) -> String {
     if plan.archived { format!("_archive/{}", plan.id) } else { plan.id.clone() }
 }
 
-/// The key of a step in a page: two files may have the same number, and a step that is only in the Steps list has no
-/// file.
+/// The key of a step in a page. It is the name of the step's file, because two files may have the same step number. For a
+/// step that is only in the Steps list, it is the id.
 pub(super) fn step_key(path: &str, id: &str) -> String {
     path.rsplit('/').next().filter(|it| *it != PLAN_FILE).unwrap_or(id).to_owned()
 }
@@ -330,7 +332,7 @@ pub(super) fn put(object: &mut Value, name: &str, page: Page) {
     }
 }
 
-/// What a change did, in the notation of results.
+/// The fields of the result of a change, in the notation of results.
 pub(super) const CHANGED: &str = "id title? did written:bool path status:any? etag:any? hint:any?";
 
 /// The last change of a report as an object. If any change was refused, returns the first refusal.

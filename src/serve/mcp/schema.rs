@@ -1,10 +1,10 @@
 //! JSON Schemas of arguments and results in the keywords that every client supports, and the check of arguments.
 //!
-//! Arguments are described by the types that read them, or by a notation that names fields of a request
-//! ([`arguments_of`]). Results are described in a short notation, because they are parts of the JSON that the
-//! operations report: `id title? steps:line[] total:int` are four fields, of which one may be missing. A type is `str`
-//! (also if none is given), `strs`, `int`, `num`, `bool`, `obj`, `list` (of objects), `any`, or the name of a shape
-//! (`SHAPES`), with `[]` for a list of it.
+//! The schema of arguments is made from the type that they are read into, or from a notation that names fields of a
+//! request ([`arguments_of`]). Results are parts of the operations' JSON, so they have no types of their own, and a short
+//! notation describes them. For example, `id title? steps:line[] total:int` describes four fields. The field `title` is
+//! optional, and `steps` is a list of the shape `line` (`SHAPES`). The type of a field is `str` (the default), `strs`,
+//! `int`, `num`, `bool`, `obj`, `list` (of objects), `any`, or a shape or a list of a shape.
 
 use std::sync::Arc;
 
@@ -18,14 +18,14 @@ use crate::serve::mcp::result::Refusal;
 
 pub(super) type Object = Map<String, Value>;
 
-/// The schema of a type of arguments: no `$defs`, no formats of numbers, no lists of types.
+/// The schema of a type of arguments, without `$defs`, formats of numbers and lists of types.
 ///
-/// Arguments are checked against this schema. Clients get what [`common`] makes of it.
+/// Arguments are checked against this schema. Clients get the schema that [`common`] makes from it.
 pub(super) fn of_arguments<A: JsonSchema>() -> Arc<Object> {
     Arc::new(simplified(requests::schema::<A>()))
 }
 
-/// Separate from [`of_arguments`], because that is compiled once for each type.
+/// A function of its own, because [`of_arguments`] is compiled once for each type.
 fn simplified(schema: Object) -> Object {
     let mut schema = Value::Object(schema);
     simplify(&mut schema);
@@ -41,14 +41,14 @@ fn simplified(schema: Object) -> Object {
 pub(super) struct Argument {
     pub(super) name: &'static str,
     pub(super) field: &'static str,
-    /// For an argument that is not a field of the request: a type in this module's notation, `texts`, or words with `|`
-    /// between them. Else empty.
+    /// The type of an argument that is not a field of the request: a type in this module's notation, `texts`, or the
+    /// allowed words with `|` between them. For a field of the request, it is empty.
     kind: &'static str,
     is_optional: bool,
     description: &'static str,
 }
 
-/// Reads the notation of arguments: `name=field:kind?(description)`, of which all but the name may be left out.
+/// Reads the notation of arguments: `name=field:kind?(description)`. Only the name is required.
 pub(super) fn arguments_of(notation: &'static str) -> Vec<Argument> {
     let mut all = Vec::new();
     let mut rest = notation.trim_start();
@@ -118,8 +118,8 @@ pub(super) fn take<T: DeserializeOwned>(given: &mut Object, name: &str) -> Resul
 /// The schema of arguments in the keywords that every vendor's function calling supports.
 ///
 /// No vendor's strict mode supports objects with arbitrary keys, and one vendor's library fails on
-/// `additionalProperties`. So such an object is declared as a text that contains JSON; [`arguments`] accepts the object
-/// itself, too.
+/// `additionalProperties`. Therefore an object with arbitrary keys is declared as a text that contains JSON. [`arguments`]
+/// also accepts the object itself.
 pub(super) fn common(schema: &Object) -> Arc<Object> {
     let mut schema = Value::Object(schema.clone());
     closed(&mut schema);
@@ -192,7 +192,7 @@ pub(super) const STEP: &str = "id plan title status ready:bool? unverified:bool?
                                result? attempts:list? notes:list? metadata:obj? tasks_done:int? tasks_total:int? path \
                                etag? body? more? problems:strs?";
 
-/// The schema of a result. A tool that writes also returns preserved saves of other programs.
+/// The schema of a result. The result of a tool that writes may also contain preserved saves of other programs (`kept`).
 pub(super) fn of_result(notation: &str, writes: bool) -> Arc<Object> {
     let notation = if writes { format!("{notation} kept?") } else { notation.to_owned() };
     Arc::new(object(&notation).as_object().cloned().unwrap_or_default())
@@ -226,19 +226,19 @@ fn of_kind(kind: &str) -> Value {
         "obj" => "object",
         _ => match SHAPES.iter().find(|(name, _)| *name == kind) {
             Some((_, notation)) => {
-                // The names of its fields are enough.
+                // For a shape, the schema has only the names of the fields.
                 let properties: Map<_, _> =
                     fields(notation).map(|(it, _)| (it.to_owned(), json!({}))).collect();
                 return json!({"type": "object", "properties": properties});
             }
-            // A text has no type here: the list of tools has to stay small.
+            // `str` has no type in the schema, to keep the list of tools small.
             None => return json!({}),
         },
     };
     json!({"type": word})
 }
 
-/// The fields of a notation, each with whether it is required.
+/// The names of the fields of a notation. The flag is true if the field is required.
 pub(super) fn fields(notation: &str) -> impl Iterator<Item = (&str, bool)> {
     notation.split_whitespace().map(|field| {
         let name = field.trim_end_matches('?').split(':').next().unwrap_or_default();
@@ -248,15 +248,16 @@ pub(super) fn fields(notation: &str) -> impl Iterator<Item = (&str, bool)> {
 
 /// Reads arguments; an error explains how to correct the call.
 ///
-/// Agents write numbers as texts and texts as numbers, which is accepted if it is unambiguous. No schema forbids unknown
-/// arguments: they are refused here, with the nearest known one.
+/// Agents write numbers as texts and texts as numbers. This is accepted if it is unambiguous. Unknown arguments are refused
+/// here, because no schema forbids them. The error names the nearest known argument.
 pub(super) fn arguments<A: DeserializeOwned>(schema: &Object, given: Object) -> Result<A, Refusal> {
     let held = held_to_all(schema, "", given)?;
     let unread = |error| Refusal::usage(format!("the arguments cannot be read: {error}"), all(schema));
     serde_json::from_value(Value::Object(held)).map_err(unread)
 }
 
-/// `path` names the object; it is empty for the arguments themselves.
+/// Checks an object, and converts its values. `path` is the object's path in the arguments; it is empty for the arguments
+/// themselves.
 fn held_to_all(schema: &Object, path: &str, given: Object) -> Result<Object, Refusal> {
     let property = |name: &str| schema.get("properties").and_then(|it| it.get(name));
     let inside = |name: &str| if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") };
@@ -358,7 +359,7 @@ fn held_to(property: &Value, name: &str, value: Value) -> Result<Value, Refusal>
 /// The argument that is a list of steps. A text in its place may mean several steps, so it is not read as one title.
 const STEPS: &str = "steps";
 
-/// A text or number instead of an object that needs one field is read as that field.
+/// If an object has exactly one required field, a text or number in its place is read as that field.
 fn alone(fields: Option<&Object>, name: &str, value: Value) -> Result<Value, Refusal> {
     let required = fields.and_then(|it| it.get("required")).and_then(Value::as_array);
     match (fields, required.map(Vec::as_slice)) {

@@ -1,5 +1,5 @@
-//! One client over standard input and output. If the client does not read its answers, its requests are not read
-//! either; if it has disconnected, no more work is started.
+//! Serves one client over standard input and output. While the client does not read its answers, no more requests are
+//! read. After it has disconnected, no more calls are started.
 
 use std::io;
 use std::pin::Pin;
@@ -17,12 +17,12 @@ use crate::serve::mcp::Planwatch;
 use crate::serve::mcp::drain::DrainedTransport;
 use crate::serve::mcp::lines::Lines;
 
-/// The longest accepted line, in bytes. A longer line is discarded and refused, so that a line without an end does not
-/// fill the memory. The limit is far above that of a file: a text that is too long for a file is refused by the tool, whose
-/// error gives the reason.
+/// The maximum length of a line in bytes. A longer line is discarded and refused, so that a line without an end does not
+/// fill the memory. The limit is far above that of a plan file. So a text that is too long for a file is refused by the
+/// tool, whose error gives the reason.
 const MAX_LINE: usize = 128 << 20;
 
-/// Serves one client until it closes its end; nothing else may be written to standard output meanwhile.
+/// Serves one client until it disconnects. In the meantime, nothing else may be written to standard output.
 ///
 /// Requests that came before the end of the input are answered.
 pub fn stdio(server: Planwatch) -> Result<(), Error> {
@@ -79,7 +79,7 @@ fn failed(error: &io::Error) -> Error {
 pub(super) struct Line {
     is_broken: AtomicBool,
     broken: Notify,
-    /// The reader waits here while an answer is being written.
+    /// While an answer is being written, the reader waits, and its waker is stored here.
     stuck: Mutex<Stuck>,
 }
 

@@ -1,11 +1,11 @@
 //! Live updates: a client that follows a resource is notified when its text changes.
 //!
-//! An event of the feed is a hint to read resources that may have changed. A client is notified only of resources whose text
-//! differs from the one that was last read here. The first read is finished before the subscription is acknowledged, so that
-//! a change by the client after that is always noticed.
+//! After an event, the resources that may have changed are read. The client is notified only of those whose text differs
+//! from the text that was read before. The first read ends before the subscription is acknowledged. So every change that
+//! the client makes after the acknowledgement is noticed.
 //!
-//! In a daemon, its feed is used. Elsewhere nothing is watched before the first subscription; from then on a thread
-//! follows the process that watches these plans, or watches them itself while there is no such process.
+//! A daemon uses its own feed. In another process, nothing is watched before the first subscription, which starts a thread.
+//! The thread follows the process that watches these plans, or watches them itself while there is no such process.
 
 use std::collections::VecDeque;
 use std::ops::ControlFlow;
@@ -32,12 +32,12 @@ use crate::serve::ipc::protocol::Status;
 use crate::serve::ipc::socket_path::SocketDirs;
 use crate::serve::mcp::resources::{self, LIST, Seen};
 
-/// How long events are collected: a save causes several events within this time, and one notification is enough for
-/// them.
+/// How long events are collected after the first one. A save causes several events within this time, and one notification
+/// is enough for them.
 const GATHERING: Duration = Duration::from_millis(60);
 
-/// How many prepared subscriptions may wait to be served. There are more only if clients disconnect while they
-/// subscribe.
+/// The maximum number of prepared subscriptions that wait to be served. If there are more, the oldest one is dropped. This
+/// happens only if clients disconnect while they subscribe.
 const MOST_PREPARED: usize = 64;
 
 /// The delay before looking for another watching process after the last one has ended.
@@ -47,9 +47,9 @@ const BETWEEN: Duration = Duration::from_secs(2);
 pub(super) enum Source {
     /// Live updates are not available.
     None,
-    /// This process watches.
+    /// This process watches the plans and publishes the changes to this feed.
     Feed(Feed),
-    /// The thread is started at the first subscription.
+    /// A thread that is started at the first subscription.
     Thread(Arc<Watching>),
 }
 
@@ -58,7 +58,7 @@ impl Source {
         !matches!(self, Self::None)
     }
 
-    /// Receives events from now on.
+    /// Subscribes to the events from now on.
     fn subscribe(&self) -> Result<Receiver, ErrorData> {
         let failed = |error: &dyn std::fmt::Display| {
             ErrorData::internal_error(format!("changes cannot be followed: {error}"), None)
@@ -77,7 +77,7 @@ impl Source {
     }
 }
 
-/// A thread that follows the plans: what it needs, its state, and how to stop it.
+/// A thread that follows the changes of the plans.
 pub(super) struct Watching {
     contexts: ContextFactory,
     homes: SocketDirs,
@@ -190,7 +190,7 @@ impl Watching {
     }
 }
 
-/// Reports to the feed when watching has begun; events reach the feed without this observer.
+/// Notifies the feed when watching has begun. Events reach the feed without this observer.
 struct Quiet<'a>(&'a Feed);
 
 impl Observer for Quiet<'_> {
@@ -206,7 +206,7 @@ impl Observer for Quiet<'_> {
     fn polling(&mut self, _: Option<&str>) {}
 }
 
-/// The notifications of a short period; `None`: the feed has ended.
+/// Waits for a notification, and also returns those that follow within a short time. Returns `None` if the feed has ended.
 async fn gathered(receiver: &mut Receiver) -> Option<Vec<Notification>> {
     let everything = || Notification::Changed { plan: None };
     let mut told = match receiver.recv().await {
@@ -257,18 +257,17 @@ fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
     of.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What one client of an older protocol follows.
+/// The resources that one client of an older protocol follows.
 #[derive(Default)]
 pub(super) struct Followed {
-    /// Locked while something is read, so that no event is dropped between the first read of a resource and its entry
-    /// here.
+    /// Locked while a resource is read and entered here, so that no event in between is lost.
     seen: tokio::sync::Mutex<Seen>,
     /// Whether a task notifies the client.
     is_told: Mutex<bool>,
 }
 
 impl Followed {
-    /// Follows one more resource; the first one starts a task that notifies the client.
+    /// Follows one more resource. The first call starts a task that notifies the client.
     pub(super) async fn add(
         self: &Arc<Self>,
         source: &Source,
@@ -328,7 +327,7 @@ fn accepted(requested: &SubscriptionFilter) -> SubscriptionFilter {
     accepted
 }
 
-/// A subscription of the newer protocol before it is acknowledged.
+/// A subscription of the newer protocol that is not served yet.
 struct Prepared {
     receiver: Receiver,
     seen: Seen,
@@ -336,12 +335,13 @@ struct Prepared {
 
 /// Prepared subscriptions, each with the id of the task that serves its request.
 ///
-/// The library acknowledges a subscription between two calls of the handler: the first says what is accepted, the second
-/// serves it. The client may change a file as soon as it has the acknowledgement, so the first call reads everything.
+/// The library calls the handler twice for each subscription. The first call returns what is accepted, the second call
+/// serves the subscription, and the library sends the acknowledgement between them. The client may change a file as soon
+/// as it has the acknowledgement, so the first call reads the resources.
 #[derive(Default)]
 pub(super) struct Beginnings {
     prepared: Mutex<VecDeque<(Option<tokio::task::Id>, Prepared)>>,
-    /// Whether the client's input has ended; then subscriptions end, too.
+    /// Whether the client's input has ended. When it ends, all subscriptions end.
     has_ended: tokio::sync::watch::Sender<bool>,
 }
 
@@ -366,7 +366,7 @@ impl Beginnings {
         Some(accepted)
     }
 
-    /// Ends all subscriptions, now and later.
+    /// Ends all current and later subscriptions.
     pub(super) fn end(&self) {
         self.has_ended.send_replace(true);
     }
@@ -410,8 +410,8 @@ pub(super) async fn listen(
         }
     };
     let mut has_ended = beginnings.has_ended.subscribe();
-    // Once the input has ended, the library no longer confirms that a notification was sent. Waiting for that would
-    // never end, so `notify` is dropped.
+    // After the input has ended, the library no longer confirms that a notification was sent. `notify` would wait for
+    // the confirmation forever, so it is dropped.
     tokio::select! {
         () = notify => {}
         () = subscription.cancelled() => {}
@@ -429,7 +429,7 @@ mod tests {
 
     const STEP: &str = "planwatch:///plans/auth/steps/1";
 
-    /// A client may change a file as soon as its subscription is acknowledged, before its request is served any further.
+    /// A client may change a file as soon as its subscription is acknowledged, before the subscription is served.
     #[test]
     fn a_change_between_the_acknowledgement_and_the_first_event_is_notified() {
         let machine = Arc::new(Machine::with(&[

@@ -14,7 +14,7 @@ use crate::serve::mcp::tool::{Call, Tool, Turn};
 use crate::serve::mcp::toolset::{Toolset, tools};
 use json_schema::Schemas;
 
-/// A tool list as a client gets it.
+/// The tools of a set, as the JSON that clients get.
 fn tools_of(of: Toolset, is_read_only: bool) -> Vec<Value> {
     tools(of, is_read_only).iter().map(|it| serde_json::to_value(it.listed()).unwrap()).collect()
 }
@@ -26,7 +26,7 @@ fn names(of: Toolset, is_read_only: bool) -> Vec<&'static str> {
 #[test]
 fn the_list_is_small_and_always_the_same() {
     let list = json!(tools_of(Toolset::All, false)).to_string();
-    // As a client gets it, the list is in an object.
+    // A client gets the list inside an object.
     assert!(list.len() + r#"{"tools":}"#.len() <= 20_000, "the list has {} bytes", list.len());
     assert_eq!(list, json!(tools_of(Toolset::All, false)).to_string());
 }
@@ -139,7 +139,7 @@ fn find(name: &str) -> Tool {
     tools(Toolset::All, false).into_iter().find(|it| it.name == name).unwrap()
 }
 
-/// Calls a tool as the server does; a question is answered with yes.
+/// Calls a tool as the server does. If the tool asks for a confirmation, it gets one.
 fn run(machine: &Arc<Machine>, name: &str, arguments: &Value) -> Result<Value, Refusal> {
     let (tool, call) = (find(name), call(machine));
     let given: Object = arguments.as_object().cloned().unwrap();
@@ -161,7 +161,7 @@ fn answer(machine: &Arc<Machine>, name: &str, arguments: &Value) -> Value {
 #[track_caller]
 pub(super) fn check_answer(tool: &Tool, answer: &Value) -> Value {
     let schema = serde_json::to_value(tool.listed()).unwrap()["outputSchema"].take();
-    // The schemas of answers have no references.
+    // Output schemas contain no `$ref`, so no definitions are needed.
     let fault = Schemas { parts: Map::new(), is_partial: false }.fault(&schema, answer);
     assert_eq!(fault, None, "{}: {answer}", tool.name);
     schema
@@ -264,12 +264,12 @@ fn a_call_that_is_sent_again_with_its_key_is_made_once() {
         let files = machine.tree();
         assert_eq!(answer(&machine, name, &keyed), first, "{name}");
         assert_eq!(machine.tree(), files, "{name}");
-        // The key belongs to this call alone.
+        // Another call cannot use the same key.
         let refused =
             refusal(&machine, "add_note", &json!({"step": "auth:1", "note": "x", "key": keyed["key"]}));
         assert!(refused.starts_with("idempotency-key-reused: "), "{name}: {refused}");
     }
-    // Without a key each call is another one.
+    // Without a key, each call makes the change again.
     let (name, arguments) = &calls[2];
     answer(&machine, name, arguments);
     let shown = answer(&machine, "get_step", &json!({"step": "auth:1"}));
@@ -391,7 +391,7 @@ fn a_plan_is_updated_whole_or_not_at_all() {
     };
     answer(&machine, "claim_next_step", &json!({"plan": "auth"}));
     check(json!({"plan": "auth", "priority": "high", "archived": true}), "claimed: ");
-    // The second field is refused because of the first.
+    // `convert_to_program` is refused because of `program`.
     answer(&machine, "update_plan", &json!({"plan": "web", "convert_to_program": true}));
     check(json!({"plan": "auth", "program": "web", "convert_to_program": true}), "");
     answer(&machine, "update_plan", &json!({"plan": "web", "archived": true}));
@@ -559,7 +559,8 @@ fn names_of_other_plan_tools_are_understood_and_empty_texts_are_not_given() {
     assert_eq!(answer(&machine, "update_step", &done)["status"], "completed");
     let listed = answer(&machine, "list_plans", &json!({"status": "", "query": "", "cursor": ""}));
     assert_eq!(listed["plans"].as_array().map(Vec::len), Some(2));
-    // The list of tools does not contain these names. A call with both such a name and the tool's own name is refused.
+    // The list of tools does not contain the argument names of other plan tools, such as `step_id`. A call with both
+    // `step_id` and `step` is refused.
     assert!(!json!(tools_of(Toolset::All, false)).to_string().contains("step_id"));
     assert!(
         refusal(&machine, "get_step", &json!({"step_id": "auth:1", "step": "auth:2", "plan_id": "x"}))

@@ -21,18 +21,18 @@ use crate::store::transaction::ChangeReport;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Effect {
     Reads,
-    /// May make something new each time: a plan, a note, an attempt.
+    /// Each call may create something: a plan, a note or an attempt.
     Adds,
-    /// The same call again changes nothing more.
+    /// A repeated call changes nothing more.
     Sets,
     /// Removes something.
     Removes,
 }
 
 pub(super) struct Call {
-    /// `by` is the client's name, unless it has none.
+    /// `by` is the client's name, or the user of this machine if the client has no name.
     pub(super) context: Context,
-    /// Makes the same context again.
+    /// Creates a new context for this plans directory.
     pub(super) contexts: ContextFactory,
     /// The user of this machine, as the author of confirmations.
     pub(super) person: String,
@@ -41,10 +41,10 @@ pub(super) struct Call {
 }
 
 impl Call {
-    /// Makes one of several changes of a call; `name` differs for each of them.
+    /// Makes one of the changes of a call. Each of these changes has its own `name`.
     ///
     /// With an etag, the change is made only if the file has that etag. If the call has a key, the change is recorded
-    /// under a key of its own, and a repeated call does not make it again.
+    /// under a key made from the call's key and `name`, so a repeated call does not make the change again.
     pub(super) fn part(
         &self,
         name: &str,
@@ -58,8 +58,8 @@ impl Call {
         result::changed(repeated.map_or_else(|| change(&context), Ok)?)
     }
 
-    /// Like [`Self::part`], without an etag and a key: for a dry run, or a change that a repeated call finds already
-    /// made.
+    /// Like [`Self::part`], but without an etag and without a key. Used for dry runs, and for changes that a repeated call
+    /// skips because they are already made.
     pub(super) fn unkeyed(
         &self,
         change: impl FnOnce(&Context) -> Result<ChangeReport, Error>,
@@ -96,14 +96,14 @@ pub(super) struct Question {
     pub(super) message: String,
     /// The label of the check box.
     pub(super) yes: &'static str,
-    /// The command to type if the client cannot ask.
+    /// The command that a person can type if the client cannot ask.
     pub(super) command: String,
     /// The subject of the question with its current state; a reply about another state is ignored.
     pub(super) about: String,
     pub(super) act: Act,
 }
 
-/// The action after a confirmation; the text is the person's note.
+/// The action after a confirmation. The string is the person's note.
 pub(super) type Act = Box<dyn FnOnce(&Call, Option<String>) -> Result<Value, Refusal> + Send + Sync>;
 
 type Run = Box<dyn Fn(&Call, Object) -> Result<Turn, Refusal> + Send + Sync>;
@@ -143,7 +143,7 @@ impl Tool {
         Self::with_input(names, (effect, description), schema::of_arguments::<A>(), output, ask)
     }
 
-    /// A tool whose arguments fill the fields of the request `R`, which HTTP reads, too. If there is no such request, `R` is
+    /// A tool whose arguments are fields of the request type `R`. HTTP reads the same type. If there is no such type, `R` is
     /// `()`. `arguments` is in the notation of [`schema::arguments_of`]. `run` gets the arguments under the names of the
     /// fields.
     pub(super) fn of<R: JsonSchema>(
@@ -185,12 +185,12 @@ impl Tool {
         Self { name, title, description, effect, input, output, run, without_plans }
     }
 
-    /// Sets what a call does without a plans directory, if that does not follow from the tool's effect.
+    /// Replaces what a call does without a plans directory. By default, the tool's effect decides.
     pub(super) fn without(self, plans: impl Fn(&Object) -> Without + Send + Sync + 'static) -> Self {
         Self { without_plans: Box::new(plans), ..self }
     }
 
-    /// Checks the arguments as they were sent, and rewords refusals.
+    /// Adds a check of the arguments as they were sent, and a function that rewords refusals.
     pub(super) fn covered(
         self,
         check: fn(&Object) -> Result<(), Refusal>,
@@ -202,12 +202,12 @@ impl Tool {
         Self { run, ..self }
     }
 
-    /// Adds the argument `key`: a repeated call with the same key gets the first answer and changes nothing.
+    /// Adds the argument `key`. A repeated call with the same key gets the answer of the first call and changes nothing.
     pub(super) fn keyed(self) -> Self {
         let Self { name, run, .. } = self;
         let mut input = (*self.input).clone();
         if let Some(Value::Object(properties)) = input.get_mut("properties") {
-            // The instructions describe it: the list of tools has no room for five descriptions.
+            // The server's instructions describe `key`, because the size of the tool list is limited.
             properties.insert("key".to_owned(), json!({"type": "string"}));
         }
         let run = Box::new(move |call: &Call, mut given: Object| match given.remove("key") {
@@ -222,7 +222,7 @@ impl Tool {
         Self { input: Arc::new(input), run, ..self }
     }
 
-    /// As listed by `tools/list`.
+    /// The entry of this tool in the answer to `tools/list`.
     pub(super) fn listed(&self) -> Listed {
         let effect = self.effect;
         let hints = ToolAnnotations::from_raw(
@@ -239,9 +239,9 @@ impl Tool {
     }
 }
 
-/// Carries out a call once for its key.
+/// Runs a call, or returns the answer of an earlier call with the same key.
 fn once_for(key: &str, name: &str, run: &Run, call: &Call, given: Object) -> Result<Turn, Refusal> {
-    // The fields are put in a fixed order, because a repeated call may send them in another one.
+    // The fields are sorted, because a repeated call may send them in another order.
     let fields: std::collections::BTreeMap<_, _> = given.iter().collect();
     let request = json!(["mcp", name, call.context.by, fields]).to_string();
     let (key, answer) = idempotency::begin_or_answer(&call.context, key, &request)?;
@@ -253,21 +253,21 @@ fn once_for(key: &str, name: &str, run: &Run, call: &Call, given: Object) -> Res
     let key = Arc::new(key);
     let context = Context { by, now, kept, key: Some(Arc::clone(&key)), ..contexts()? };
     let call = Call { context, contexts, person, renews: call.renews };
-    // The first call made the change, and ended before its answer was stored.
+    // In this case, an earlier call made the change, but ended before its answer was stored.
     if let Some(report) = idempotency::repeated(&call.context, "change") {
         return Ok(Turn::Done(result::changed(report)?));
     }
     let turn = run(&call, given)?;
     if let Turn::Done(done) = &turn {
         let answer = Answer { status: 200, headers: Vec::new(), body: done.to_string() };
-        // If the answer cannot be stored, the record of the change still keeps a repeated call from making it again.
+        // If the answer cannot be stored, a repeated call still finds the record of the change and does not make it again.
         idempotency::keep(&call.context, &key.name, &key.request, answer).ok();
     }
     Ok(turn)
 }
 
-/// Arguments under the names of this tool: prompts written for other plan tools use `plan_id` and `step_id`. An empty optional
-/// text counts as missing, because clients send all fields of a form.
+/// Renames arguments to the names that this tool uses, because prompts for other plan tools use `plan_id` and `step_id`.
+/// Leaves out optional arguments that are an empty string, because clients send all fields of a form.
 fn as_meant(schema: &Object, given: &Object) -> Object {
     const OTHERS: [(&str, &str); 4] =
         [("plan_id", "plan"), ("step_id", "step"), ("program_id", "program"), ("title", "plan")];
@@ -279,7 +279,7 @@ fn as_meant(schema: &Object, given: &Object) -> Object {
     let own = |name: &str| {
         let (_, own) =
             OTHERS.iter().find(|(other, own)| *other == name && !is_known(other) && is_known(own))?;
-        // A title names the plan only if a plan has to be named.
+        // `title` names the plan only if the tool requires a plan.
         (name != "title" || is_needed(own)).then_some(())?;
         (!given.contains_key(*own)).then_some(*own)
     };

@@ -17,7 +17,7 @@ pub enum Toolset {
 /// The tools whose calls may have a key. A repeated call with the same key changes nothing.
 const KEYED: [&str; 5] = ["claim_next_step", "create_plan", "add_step", "update_step", "add_note"];
 
-/// The tools of a set, always in the same order; a read-only set has only those that read.
+/// The tools of a set, always in the same order. With `is_read_only`, only the tools that write nothing.
 pub(super) fn tools(of: Toolset, is_read_only: bool) -> Vec<Tool> {
     const EXECUTOR: [&str; 9] = [
         "get_plan",

@@ -14,10 +14,10 @@ struct Rules {
     words: &'static [&'static str],
     /// The keywords that are allowed at the root.
     root_words: &'static [&'static str],
-    /// Each object names its properties, so that strict modes can add `additionalProperties: false` and `required` with
-    /// all of them.
+    /// Whether each object below the root must name its properties. Strict modes add `additionalProperties: false`, and
+    /// list all properties in `required`.
     is_strict: bool,
-    /// An object without properties is refused, also at the root.
+    /// Whether each object, including the root, must have at least one property.
     needs_properties: bool,
     most_depth: usize,
     most_properties: usize,
@@ -28,9 +28,10 @@ struct Rules {
 
 const VENDORS: [Rules; 4] = [
     // OpenAI: platform.openai.com/docs/guides/structured-outputs, "Supported schemas", and guides/function-calling, "Strict
-    // mode": all fields are required, `additionalProperties` is false in each object, no more than 5 levels and 100
-    // properties (the limits of the first models that had it). Names and the number of tools: the API reference of `tools`.
-    // Its Agents SDK makes a schema strict itself (`ensure_strict_json_schema`), and gives up on an open object.
+    // mode". All fields are required, and `additionalProperties` is false in each object. A schema has at most 5 levels and
+    // 100 properties, which were the limits of the first models with this mode. The API reference of `tools` limits names
+    // and the number of tools. OpenAI's Agents SDK makes schemas strict (`ensure_strict_json_schema`). It fails if an object
+    // allows arbitrary keys.
     Rules {
         vendor: "OpenAI, strict",
         words: &[
@@ -54,8 +55,9 @@ const VENDORS: [Rules; 4] = [
         longest_name: 64,
         longest_description: 1024,
     },
-    // Anthropic: docs.anthropic.com, "Tool use", "Structured outputs: JSON Schema limitations": `input_schema` is an
-    // object; strict tools have no open object. Names and properties consist of [a-zA-Z0-9_-], at most 64 characters.
+    // Anthropic: docs.anthropic.com, "Tool use", "Structured outputs: JSON Schema limitations". `input_schema` is an
+    // object. Strict tools must not contain objects with arbitrary keys. Names of tools and properties have at most 64
+    // characters of [a-zA-Z0-9_-].
     Rules {
         vendor: "Anthropic, strict",
         words: &[
@@ -80,9 +82,9 @@ const VENDORS: [Rules; 4] = [
         longest_name: 64,
         longest_description: usize::MAX,
     },
-    // Google: ai.google.dev/api/caching, "Schema", a subset of OpenAPI 3.0 without `additionalProperties`, `$ref` and
-    // `oneOf`; one type, not a list of them; an object has properties. google-genai reads schemas of MCP into the same type, and
-    // refuses the server's whole list for a keyword that the type lacks.
+    // Google: ai.google.dev/api/caching, "Schema". This is a subset of OpenAPI 3.0 without `additionalProperties`, `$ref`
+    // and `oneOf`. `type` is a single type, and an object has properties. The library google-genai reads MCP schemas into
+    // the same type. If one schema has a keyword that the type lacks, google-genai refuses all tools of the server.
     Rules {
         vendor: "Gemini",
         words: &[
@@ -106,8 +108,8 @@ const VENDORS: [Rules; 4] = [
         longest_name: 63,
         longest_description: 1024,
     },
-    // Amazon: docs.aws.amazon.com/nova, "Defining a tool": at the root only type, properties and required. Bedrock's
-    // API reference, "ToolSpecification": names of [a-zA-Z0-9_-], 1 to 64 characters, and a description that is not empty.
+    // Amazon: docs.aws.amazon.com/nova, "Defining a tool": the root has only type, properties and required. Bedrock's
+    // API reference, "ToolSpecification": a name has 1 to 64 characters of [a-zA-Z0-9_-], and the description is not empty.
     Rules {
         vendor: "Amazon Bedrock, Nova",
         words: &["type", "properties", "required", "items", "enum", "description"],
@@ -187,7 +189,7 @@ fn is_name(name: &str, longest: usize) -> bool {
     (1..=longest).contains(&name.len()) && name.chars().all(is_word)
 }
 
-/// Violations of a vendor's rules in a list of tools, as clients get it.
+/// The violations of a vendor's rules in a list of tools. The list is the JSON that clients get.
 fn faults(rules: &Rules, list: &[Value]) -> Vec<String> {
     let mut all = Vec::new();
     if list.len() > rules.most_tools {

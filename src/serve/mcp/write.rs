@@ -19,7 +19,7 @@ pub(super) fn tools() -> Vec<Tool> {
     plan::tools().into_iter().chain(step::tools()).collect()
 }
 
-/// The `created_by` of what these tools make.
+/// The `created_by` of the plans and steps that these tools create.
 const MAKER: &str = "agent";
 
 /// A request that sets a key of a file.
@@ -41,13 +41,13 @@ pub(super) fn import_document(call: &Call, request: &ImportRequest) -> Result<Im
     })
 }
 
-/// One change of a call that makes several.
+/// One of the changes that a call makes.
 type Change<'a> = Box<dyn Fn(&Context, Mode) -> Result<ChangeReport, Error> + 'a>;
 
-/// Makes several changes one after the other, the first on the condition that its file has this etag. If one of them
-/// would be refused now, none is made.
+/// Makes changes one after the other. With an etag, the first change is made only if its file has that etag. Several
+/// changes are first tried in a dry run; if one of them is refused, none is made.
 ///
-/// The answer is that of the last change, and its `did` names what all changes did.
+/// The answer is that of the last change, but its `did` names what all changes did.
 fn all(call: &Call, etag: Option<&str>, changes: &[Change<'_>]) -> Result<Value, Refusal> {
     let make = |nth: usize, mode| {
         let etag = etag.filter(|_| nth == 0);

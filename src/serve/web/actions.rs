@@ -1,4 +1,4 @@
-//! What the forms of the pages do: the operations of the engine, in the name of the user who opened the pages.
+//! The actions of the pages' forms. Each one runs an operation in the name of the user who opened the pages.
 
 use std::collections::BTreeMap;
 
@@ -46,7 +46,7 @@ impl Submission {
         self.fields.get(name).map(String::as_str).unwrap_or_default()
     }
 
-    /// A field that is not blank. Browsers send line ends as CR and LF.
+    /// The value of a field, or `None` if it is blank. Browsers end lines with CR LF; the returned lines end with LF.
     fn some(&self, name: &str) -> Option<String> {
         let text = self.text(name).replace("\r\n", "\n");
         (!text.trim().is_empty()).then_some(text)
@@ -57,7 +57,7 @@ impl Submission {
         self.fields.iter().map(|(name, value)| (name.as_str(), value.as_str()))
     }
 
-    /// Whether the action is to be done even if the engine would refuse it.
+    /// Whether the user forces the action.
     fn is_forced(&self) -> bool {
         self.text("force") == "true"
     }
@@ -66,7 +66,7 @@ impl Submission {
         Some(self.by.clone())
     }
 
-    /// The plan or the step of the form, as the engine's requests name it.
+    /// The id of the form's plan or step, as the requests of operations name it.
     fn id(&self) -> Result<String, Problem> {
         let id = self.text("id");
         if id.contains(':') { step_named(id) } else { plan_named(id) }
@@ -86,7 +86,8 @@ pub(super) async fn act(
     if let Err(problem) = may_change(&session, &asked) {
         return ways::of_action(&session, &asked, &problem, is_part);
     }
-    // If there was no file when the text was shown, the text is saved only if there still is none.
+    // The form's etag is empty if there was no file when the text was shown. Then the text is saved only if there is
+    // still no file.
     let condition = match asked.some("etag") {
         Some(etag) => Some(Expected::new(vec![etag])),
         None => asked.fields.contains_key("etag").then(Expected::no_file),
@@ -241,8 +242,8 @@ fn saved(context: &Context, asked: &Submission) -> Result<ChangeReport, Problem>
 fn setting(asked: &Submission) -> Result<SetRequest, Problem> {
     let (key, value) = (asked.text("key").to_owned(), asked.text("value").trim().to_owned());
     let op = match key.as_str() {
-        // An empty list is written, not removed: without the key, the dependencies in the text, or the order of the steps,
-        // would apply again.
+        // An empty list is written as such. If the key were removed instead, the dependencies in the text or the order of
+        // the steps would apply again.
         "depends" => SetOp::List(dependencies(&value)),
         "title" => SetOp::Text(value),
         "assignee" | "priority" | "due" if value.is_empty() => SetOp::Unset,
@@ -253,7 +254,7 @@ fn setting(asked: &Submission) -> Result<SetRequest, Problem> {
     Ok(SetRequest { id, key, op, by, claim: None, force, mode: Mode::Write })
 }
 
-/// Numbers and ids as people type them.
+/// Parses the numbers and ids of steps that a person typed.
 fn dependencies(typed: &str) -> Vec<NewValue> {
     let names =
         typed.split([',', ' ', ';']).map(|it| it.trim().trim_start_matches('#')).filter(|it| !it.is_empty());
@@ -289,7 +290,7 @@ fn claimed(context: &Context, asked: &Submission) -> Result<Notice, Problem> {
     Ok(Notice { text: with_kept(context, format!("`{}`: claimed by {}", text("id"), asked.by)), undo })
 }
 
-/// What a report says, in one sentence, and the change that can be undone.
+/// The notice for a report: its changes and hints as one text, and the change that can be undone.
 fn notice_of(context: &Context, report: &ChangeReport) -> Notice {
     let said: Vec<_> = report.changes.iter().map(|it| sentence(report.verb, it)).collect();
     let hints = report.hints.iter().filter_map(|it| hints::on_page(it)).map(|it| format!(". Note: {it}"));
@@ -299,7 +300,7 @@ fn notice_of(context: &Context, report: &ChangeReport) -> Notice {
     Notice { text: with_kept(context, said), undo }
 }
 
-/// The id between backticks becomes a link.
+/// Describes a change. The page turns the id between backticks into a link.
 fn sentence(verb: &str, change: &Changed) -> String {
     match change.did.strip_suffix(" undone") {
         Some(undone) if verb == "undo" => format!("“{undone}” of `{}` is undone", change.id),
@@ -307,7 +308,7 @@ fn sentence(verb: &str, change: &Changed) -> String {
     }
 }
 
-/// Adds the saves of editors that raced with the change, and where they are now.
+/// Adds to the text which files other programs saved at the same time, and where those versions are stored.
 fn with_kept(context: &Context, said: String) -> String {
     let kept = context.kept.to_json();
     let places = kept.iter().flat_map(|it| it.as_array().into_iter().flatten());
@@ -322,11 +323,12 @@ fn with_kept(context: &Context, said: String) -> String {
     said + &places.collect::<String>()
 }
 
-/// The newest change by this verb that wrote this file, or moved a directory with it, if it can be undone.
+/// The id of the newest change by this verb to this file or to a directory that contains it. `None` if that change cannot
+/// be undone.
 fn undo_of(context: &Context, verb: &str, path: &str) -> Option<String> {
     let wrote =
         |it: &String| path.strip_prefix(it.as_str()).is_some_and(|it| it.is_empty() || it.starts_with('/'));
-    // The report of `archive --restore` has the verb `archive`, and the log of undo the verb `restore`.
+    // For `archive --restore`, the report has the verb `archive`, but the undo log has the verb `restore`.
     let is_verb = |it: &str| it == verb || (verb == "archive" && it == "restore");
     let changes = undo::undo_list(context);
     let found = changes.into_iter().find(|it| is_verb(&it.verb) && it.paths.iter().any(wrote))?;

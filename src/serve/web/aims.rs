@@ -1,4 +1,4 @@
-//! The goals and success criteria of a plan, with their boxes.
+//! The goals and success criteria of a plan, with their check boxes.
 
 use maud::{Markup, html};
 
@@ -9,7 +9,7 @@ use crate::page::markdown::line_hash;
 use crate::page::text::isolated;
 use crate::plan::aims::{self, Aim};
 
-/// Both lists; empty where the plan has none.
+/// Both lists. A list that the plan does not have is empty.
 pub(super) struct Aims<'a> {
     plan: &'a PlanShape,
     lists: [(&'static str, Vec<Aim>); 2],
@@ -18,7 +18,7 @@ pub(super) struct Aims<'a> {
 impl<'a> Aims<'a> {
     /// `file` is the content of `plan.md`.
     pub(super) fn of(plan: &'a PlanShape, file: &[u8]) -> Self {
-        // A value that is not written as a list has no boxes.
+        // A value that is not written as a list has no check boxes.
         let plain = |it: &String| Aim { text: it.clone(), mark: None };
         let list = |key: &str, all: &[String]| {
             let found = aims::aims(file, key);

@@ -1,4 +1,4 @@
-//! The style sheet, the script and the icon, which are a part of the program, and what a page may load.
+//! The style sheet, the script and the icon, which are embedded in the program, and the policy for what a page may load.
 
 use std::sync::LazyLock;
 
@@ -9,8 +9,8 @@ use axum::response::{IntoResponse, Response};
 use crate::page::style;
 use crate::serve::http::response_layer::Policy;
 
-/// Allows own scripts, styles, images and requests; no inline script runs. The referrer stays within these pages:
-/// without one, browsers send forms with the origin `null`.
+/// Allows only scripts, styles, images and requests of these pages, and no inline scripts. The referrer is sent only to
+/// these pages. It must be sent there: without a referrer, browsers send forms with the origin `null`.
 const PAGE: Policy = Policy {
     content: "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; \
               form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
@@ -28,7 +28,7 @@ static SCRIPT: LazyLock<String> = LazyLock::new(|| {
     let lines = include_str!("assets/app.js").lines().map(str::trim);
     lines.filter(|it| !it.is_empty() && !it.starts_with("//")).flat_map(|it| [it, "\n"]).collect()
 });
-/// Names the version of the script, because a tab of a newer program must not share the worker of an older one.
+/// The address contains the script's hash, because a tab with a new script must not use the shared worker of an old one.
 pub(super) static SCRIPT_ADDRESS: LazyLock<String> =
     LazyLock::new(|| format!("/app.js?{}", &blake3::hash(SCRIPT.as_bytes()).to_hex()[..16]));
 const ICON: &str = include_str!("assets/icon.svg");

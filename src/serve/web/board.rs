@@ -16,16 +16,16 @@ use crate::page::text::{isolated, one_line};
 use crate::plan::entry::folded;
 use crate::plan::records::Priority;
 
-/// The most cards of a column, also after *Show all*; the list has all steps.
+/// The largest number of cards in a column, even after *Show all*. The list of the plan has all steps.
 const MOST: usize = 200;
 
-/// The most cards of *Waiting* and *Done* before *Show all*.
+/// The largest number of cards in *Waiting*, and in *Done*, before *Show all*.
 const FEW: usize = 20;
 
 /// A plan with more steps than this has a filter.
 const UNFILTERED: usize = 12;
 
-/// The id of a column, the column, and the action of a card that is dropped into it.
+/// For each column: its id, the column, and the action for a card that is dropped into it.
 const COLUMNS: [(&str, Column, &str); 5] = [
     ("waiting", Column::Waiting, "reopen"),
     ("ready", Column::Ready, "reopen"),
@@ -70,7 +70,7 @@ fn most(asked: &PlanQuery, column: &str) -> usize {
     if matches!(column, "waiting" | "closed") && asked.all != column { FEW } else { MOST }
 }
 
-/// The first cards, or in *Done* the cards with the newest changes, in the order of the plan.
+/// Selects at most `most` cards: the first ones, or in *Done* those with the newest changes. They stay in the plan's order.
 fn first<'a>(column: &str, inside: &[&'a StepShape], most: usize) -> Vec<&'a StepShape> {
     let mut shown: Vec<(usize, &StepShape)> = inside.iter().copied().enumerate().collect();
     if column == "closed" {
@@ -81,7 +81,7 @@ fn first<'a>(column: &str, inside: &[&'a StepShape], most: usize) -> Vec<&'a Ste
     shown.into_iter().map(|it| it.1).collect()
 }
 
-/// Who works on a step, or made its last attempt.
+/// The person who works on a step, or else the person who made its last attempt.
 fn person(step: &StepShape) -> Option<&str> {
     words::worker(step).or_else(|| step.attempts.last().and_then(|it| it.by.as_deref()))
 }

@@ -1,4 +1,4 @@
-//! Editing the text of a step or plan. It is saved only if the file has not changed since it was shown, so that no
+//! Edits the text of a step or plan. The text is saved only if the file has not changed since it was shown, so that no
 //! version is lost.
 
 use axum::extract::{Path, State};
@@ -16,7 +16,7 @@ use crate::page::text::{isolated, visible};
 use crate::serve::http::problem::Problem;
 use crate::text::diff::{self, DiffLine, LineKind};
 
-/// What is edited: the text below the title of a step or plan.
+/// The step or plan whose text is edited. Its text is the part of the file below the title.
 struct Edited {
     id: String,
     plan: String,
@@ -46,7 +46,7 @@ impl Edited {
         }
     }
 
-    /// Where the text is shown.
+    /// The address of the page that shows the text.
     fn page(&self) -> String {
         page_of(&self.id)
     }
@@ -74,7 +74,7 @@ fn shown(visit: &Visit, edited: &Edited, main: Markup) -> Response {
     visit.show(&Page { title: &title, place: Place::Elsewhere, plan: Some(&edited.plan), main })
 }
 
-/// The form with a text; `above` says why it was not saved.
+/// The form with a text. If a save was refused, `above` says why.
 fn main(visit: &Visit, edited: &Edited, text: &str, above: &Markup) -> Markup {
     let here = edited.page();
     html! {
@@ -94,7 +94,7 @@ fn main(visit: &Visit, edited: &Edited, text: &str, above: &Markup) -> Markup {
                 "The file has changed since you began. Your text is kept; when you save, both versions are shown. "
                 a href={(here) "/edit"} { "Read the file again without your changes" }
             }
-            // Browsers drop the first line break of a text area.
+            // Browsers drop the first line break of a text area, so an extra one is added.
             textarea id="editor-text" name="text" rows="24" spellcheck="true" autofocus { "\n" (text) }
             div class="buttons" {
                 button class="primary" { "Save" }
@@ -121,8 +121,7 @@ fn differing(own: &str, file: &str) -> Markup {
     }
 }
 
-/// The answer when a text was not saved: it is shown again, together with the text of the file if that changed
-/// meanwhile.
+/// The answer if a text was not saved. It shows that text again and, if the file changed meanwhile, also the file's text.
 pub(super) async fn not_saved(web: &Web, session: Session, asked: &Submission, problem: Problem) -> Response {
     let (status, id) = (problem.status, asked.text("id").to_owned());
     let visit = Visit { session, here: page_of(&id), is_part: false, notice: None };

@@ -27,14 +27,14 @@ pub(super) fn whose(visit: &Visit, id: &str) -> Markup {
     }
 }
 
-/// The actions that a page offers for a step in its current state. Whether one is allowed is decided by the engine when
-/// it is requested.
+/// The actions that a page offers for a step in its current state. Whether an action is allowed is decided when it is
+/// requested.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Moves {
-    /// The next thing to do with it, if there is one.
+    /// The action that the page suggests, if there is one.
     pub(super) main: Option<(&'static str, &'static str)>,
     pub(super) others: Vec<(&'static str, &'static str)>,
-    /// Refused while the step waits, unless they are forced.
+    /// The actions that are refused while the step waits, unless they are forced.
     pub(super) waiting: Vec<(&'static str, &'static str)>,
 }
 
@@ -82,7 +82,7 @@ pub(super) fn label(verb: Verb) -> &'static str {
     }
 }
 
-/// The menu *Move to…* of a card or row, the keyboard alternative to dragging.
+/// The menu *Move to…* of a card or row. It is the keyboard alternative to dragging.
 pub(super) fn move_menu(visit: &Visit, step: &StepShape) -> Markup {
     html! {
         @if !visit.is_read_only() {
@@ -136,7 +136,7 @@ pub(super) fn update(visit: &Visit, step: &StepShape) -> Markup {
     }
 }
 
-/// The answer of a person to a gate.
+/// The form with which a person confirms or rejects a gate.
 pub(super) fn gate(visit: &Visit, step: &StepShape) -> Markup {
     html! {
         form class="stack gate-form" method="post" action="/do" data-act="confirm" data-keep="" id="gate" {
@@ -240,7 +240,7 @@ fn details(visit: &Visit, step: &StepShape) -> Markup {
     }
 }
 
-/// What a step waits for, as a person types it: steps of its own plan by their numbers.
+/// A step's dependencies, as a person types them: steps of the same plan are numbers.
 fn typed_depends(step: &StepShape) -> Vec<String> {
     let short = |id: &StepId| {
         if id.plan.as_str() == step.plan { id.number.to_string() } else { id.to_string() }

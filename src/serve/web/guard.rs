@@ -1,9 +1,9 @@
-//! Who may see a page: decided on the head of a request, before its body is read.
+//! Decides who may see a page, from the head of a request, before its body is read.
 //!
 //! The host and the origin are checked as on every route. A page needs a session. The browser also sends the session's
-//! cookie with requests from pages on other ports of this machine, because it treats them as the same site. So only
-//! requests from these pages, and addresses that a person typed, are answered (`Sec-Fetch-Site`), and a change also
-//! needs the token of the page.
+//! cookie with requests from pages on other ports of this machine, because it treats them as the same site. So the guard
+//! also checks `Sec-Fetch-Site`: a request must come from these pages or from an address that a person typed. A change
+//! also needs the token of the page.
 
 use axum::body::HttpBody;
 use axum::extract::{Request, State};
@@ -33,7 +33,7 @@ pub(super) async fn guard(State(web): State<Web>, mut request: Request, next: Ne
     shown(next.run(request).await, is_part)
 }
 
-/// The guard of what is the same for everyone: the sign-in and the files of the pages.
+/// The guard of what needs no session: the sign-in, the style sheet, the script and the icon.
 pub(super) async fn open(State(web): State<Web>, request: Request, next: Next) -> Response {
     match check(&web, &request) {
         Ok(()) => shown(next.run(request).await, false),
@@ -60,7 +60,7 @@ fn check(web: &Web, request: &Request) -> Result<(), Response> {
     body(request).map_err(|it| refused(&it))
 }
 
-/// Whether a person follows a link to a page.
+/// Whether the browser opens a page, for example because a person follows a link.
 fn is_navigation(headers: &HeaderMap) -> bool {
     let says = |name: &str, value: &str| headers.get(name).is_some_and(|it| it == value);
     says("sec-fetch-mode", "navigate")
@@ -96,7 +96,7 @@ fn session(web: &Web, headers: &HeaderMap) -> Option<Session> {
     }
 }
 
-/// A refusal as a page, or as a notice for the script.
+/// Turns a refusal into a page, or into a notice if the script sent the request. Other responses stay as they are.
 fn shown(mut response: Response, is_part: bool) -> Response {
     match response.extensions_mut().remove::<Problem>() {
         Some(problem) if is_part => refusal::part(&problem),
@@ -105,7 +105,7 @@ fn shown(mut response: Response, is_part: bool) -> Response {
     }
 }
 
-/// The cookie of a session: not for scripts, and not for requests from other sites.
+/// The cookie of a session. Scripts cannot read it, and browsers do not send it with requests from other sites.
 pub(super) fn cookie(web: &Web, value: &str) -> Option<HeaderValue> {
     HeaderValue::from_str(&format!("{}={value}; Path=/; HttpOnly; SameSite=Strict", web.cookie)).ok()
 }

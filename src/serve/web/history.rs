@@ -1,4 +1,4 @@
-//! What happened to a step or a plan, from the commits of the repository.
+//! The history of a step, from the commits of the repository.
 
 use maud::{Markup, html};
 
@@ -12,8 +12,8 @@ use crate::plan::time::Time;
 /// The most events on a step's page.
 const MOST: usize = 30;
 
-/// The events that the step's file does not record: attempts and notes are shown from the file. Empty without a
-/// repository.
+/// The history of a step in git. Attempts and notes are left out, because the page shows them from the step's file. Empty
+/// without a git repository.
 pub(super) fn of_step(context: &Context, id: &str) -> Markup {
     let shown = What::ALL.into_iter().filter(|it| !matches!(it, What::Attempt | What::Note));
     let what = shown.map(|it| it.word().to_owned()).collect();

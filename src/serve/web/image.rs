@@ -1,4 +1,4 @@
-//! Images of the plans directory, and nothing else of it.
+//! Serves the images in the plans directory, and no other files.
 
 use std::path::Path as FilePath;
 
@@ -13,7 +13,7 @@ use crate::page::images::media_type;
 use crate::serve::http::problem::Problem;
 use crate::serve::http::response_layer::Policy;
 
-/// An SVG that is opened by itself runs nothing and loads nothing.
+/// Prevents an SVG that is opened as a page from running scripts and loading files.
 const IMAGE: Policy = Policy {
     content: "default-src 'none'; style-src 'unsafe-inline'; sandbox; frame-ancestors 'none'",
     referrer: "no-referrer",
@@ -23,7 +23,7 @@ const IMAGE: Policy = Policy {
 pub(super) async fn image(State(web): State<Web>, Path(path): Path<String>) -> Response {
     let read = move |context: &Context| -> Result<_, Problem> {
         let none = || Problem::of_status(StatusCode::NOT_FOUND);
-        // The guard has refused `..`, and names of planwatch's own state begin with a dot.
+        // The guard has already refused `..`. Names that begin with a dot belong to planwatch's own state.
         if path.split('/').any(|it| it.is_empty() || it.starts_with('.')) {
             return Err(none());
         }

@@ -1,4 +1,4 @@
-//! What was decided, and what was learned.
+//! The pages of decisions and insights.
 
 use axum::extract::{Query, State};
 use axum::response::{IntoResponse, Response};

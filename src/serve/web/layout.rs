@@ -1,4 +1,4 @@
-//! What all pages have in common: the frame, the notice of what was done, refusals.
+//! What all pages have in common: the frame, the notice about an action, and the headings of refusals.
 
 use axum::http::header::CONTENT_TYPE;
 use axum::http::{StatusCode, Uri};
@@ -9,7 +9,7 @@ use super::session::{Notice, Session};
 use super::{assets, forms, links};
 use crate::page::text::{isolated, one_line};
 
-/// The places of the main navigation.
+/// The entries of the main navigation, and `Elsewhere` for all other pages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Place {
     Overview,
@@ -35,7 +35,8 @@ pub(super) struct Visit {
 pub(super) struct Page<'a> {
     pub(super) title: &'a str,
     pub(super) place: Place,
-    /// The plan whose changes concern the page; `None` if all changes do.
+    /// The plan that the page is about. The script ignores changes of other plans, unless the page shows what a step waits
+    /// for. `None` if the script must not ignore any change.
     pub(super) plan: Option<&'a str>,
     pub(super) main: Markup,
 }
@@ -48,7 +49,7 @@ const NAVIGATION: [(Place, &str, &str); 5] = [
     (Place::Statistics, "/stats", "Statistics"),
 ];
 
-/// The keys of the script, for its help. Except `m`, they mean the same on the board in the terminal.
+/// The keyboard shortcuts, as the help lists them. Except for `m`, they do the same on the board in the terminal.
 const KEYS: [(&str, &str); 20] = [
     ("j k ↑ ↓", "next and previous card or row"),
     ("h l ← →", "previous and next column"),
@@ -77,7 +78,7 @@ impl Visit {
         self.session.opener.is_read_only
     }
 
-    /// Who opened the pages.
+    /// The user who opened the pages.
     pub(super) fn by(&self) -> &str {
         &self.session.opener.by
     }
@@ -132,12 +133,13 @@ impl Visit {
         }
     }
 
-    /// What was done, with a button that undoes it.
+    /// The notice about an action, with a button that undoes the action if that is possible.
     pub(super) fn notice(&self, notice: &Notice) -> Markup {
         self.notice_before(notice, None)
     }
 
-    /// Like [`Self::notice`]. `to` is an address for the script: the page there shows the notice again.
+    /// Like [`Self::notice`]. `to` is the address that the script opens if it leaves the page. The page at that address
+    /// shows the notice, too.
     pub(super) fn notice_before(&self, notice: &Notice, to: Option<&str>) -> Markup {
         html! {
             div class="notice" tabindex="-1" data-to=[to] {
@@ -154,7 +156,7 @@ impl Visit {
     }
 }
 
-/// The button that closes a notice. Without script, the notice is gone on the next page.
+/// The button that closes a notice. It is shown only with script. Without script, the next page has no notice.
 pub(super) fn close() -> Markup {
     html! { button type="button" class="script close" data-close="" aria-label="Close" title="Close" { "×" } }
 }
@@ -204,7 +206,7 @@ fn frame(title: &str, body: &Markup) -> Markup {
     }
 }
 
-/// A page without a session: it shows nothing of the plans.
+/// A page for requests without a session. It must not show anything about the plans.
 pub(super) fn bare(title: &str, main: &Markup) -> Response {
     let body = html! {
         body class="bare" data-still="" {
@@ -225,8 +227,8 @@ pub(super) fn document(page: String) -> Response {
     (assets::policy(), [(CONTENT_TYPE, "text/html; charset=utf-8")], page).into_response()
 }
 
-/// The answer to a link on another site. The browser sends no cookie for such a link, but it does for a click on this
-/// page.
+/// The answer if a person follows a link on another site. The browser sends no cookie with that request, but it sends
+/// the cookie if the person clicks the button on this page.
 pub(super) fn stranger(to: &Uri) -> Response {
     let path = to.path_and_query().map_or("/", |it| it.as_str());
     let main = html! {

@@ -17,13 +17,13 @@ pub(super) fn step(id: &str) -> String {
     format!("/step/{}", encoded(id))
 }
 
-/// A step or plan by its id, as a link.
+/// A link to a step or plan, with the id as its text.
 pub(super) fn to(id: &str) -> Markup {
     let path = if id.contains(':') { step(id) } else { plan(id) };
     html! { a href=(path) { (isolated(id)) } }
 }
 
-/// A sentence of the engine, in which steps are named as code.
+/// Formats a message of an operation. The id of a step in backticks becomes a link; all backticks are removed.
 pub(super) fn in_sentence(text: &str) -> Markup {
     html! {
         @for (nth, part) in text.split('`').enumerate() {
@@ -36,11 +36,11 @@ pub(super) fn in_sentence(text: &str) -> Markup {
     }
 }
 
-/// The links and images in a body: to steps and plans, to other sites, and to images through the route `/image/`.
+/// The addresses of the links and images in a text: pages of steps and plans, other sites, and images under `/image/`.
 pub(super) struct InText<'a> {
     /// The directory of the file, relative to the plans directory.
     pub(super) directory: &'a str,
-    /// The plans and steps that are known to exist; `None`: all are linked.
+    /// The plans and steps that exist, and may be linked. If `None`, every plan and step is linked.
     pub(super) known: Option<&'a BTreeSet<String>>,
 }
 

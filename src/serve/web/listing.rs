@@ -11,7 +11,7 @@ use crate::page::look::Look;
 use crate::page::text::isolated;
 use crate::plan::records::Priority;
 
-/// Steps on a page.
+/// The number of steps on a page.
 const PAGE: usize = 200;
 
 pub(super) fn steps(visit: &Visit, asked: &PlanQuery, shown: &ShownPlan) -> Markup {

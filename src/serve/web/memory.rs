@@ -1,9 +1,8 @@
-//! Answers about all plans, kept in memory while nothing has changed: after a save, several browsers and pages request
-//! the same answer.
+//! Caches answers about all plans, because several browsers and pages request the same answer after a save.
 //!
 //! An answer is reused while the commit of the index, the claim records and the configuration are the same. The
-//! daemon must attest that this commit holds every finished change. An answer is reused only for a short time, because
-//! claims lapse and steps become stale.
+//! daemon must also confirm that this commit contains every finished change. An answer is reused only for a short time,
+//! because claims lapse and steps become stale.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -13,16 +12,16 @@ use crate::api::error::Error;
 use crate::plan::time::Time;
 use crate::store::leases::Leases;
 
-/// The largest number of kept answers.
+/// The largest number of cached answers.
 const MOST: usize = 24;
 
-/// How many seconds an answer is kept.
+/// How many seconds an answer is cached.
 const HOLDS: i64 = 60;
 
 /// Like [`HOLDS`], for an answer that depends on processes or on other working trees.
 const HOLDS_BESIDE: i64 = 5;
 
-/// Kept answers; the newest is the last.
+/// The cached answers, the newest last.
 #[derive(Debug)]
 pub(super) struct Memory<T>(Mutex<Vec<Kept<T>>>);
 
@@ -42,15 +41,15 @@ impl<T> Default for Memory<T> {
 }
 
 impl<T> Memory<T> {
-    /// The kept answer for this key, else a new one. Requests at the same time wait for each other, so that they get
-    /// one answer.
+    /// Returns the cached answer for this key, or else makes a new one. Concurrent requests wait for each other, so that
+    /// the answer is made only once.
     pub(super) fn get(
         &self,
         context: &Context,
         key: &str,
         make: impl FnOnce() -> Result<T, Error>,
     ) -> Result<Arc<T>, Error> {
-        // A thread that panicked has put nothing half-made into the list.
+        // A poisoned lock is usable, because no statement leaves the list half-changed.
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(state) = state(context) else {
             drop(kept);

@@ -1,7 +1,7 @@
-//! The pages that people look at in a browser: HTML from the server, with the engine's operations and refusals.
+//! The pages for the browser. The server generates their HTML. They use the same operations as the other interfaces.
 //!
 //! Every page can be read and used without script. The script adds live updates, dragging of cards and keyboard
-//! shortcuts. A handler reads a form, calls the engine, and returns a page. `guard` decides who may see a page.
+//! shortcuts. A handler reads a form, calls an operation, and returns a page. `guard` decides who may see a page.
 
 mod actions;
 mod aims;
@@ -80,7 +80,7 @@ pub fn pages(sessions: Sessions, root: &Path) -> Pages {
     }))
 }
 
-/// The path of the page of a `plan` or `step` with this id.
+/// The path of the page of a plan or step. `of` is `plan` or `step`.
 pub fn path(of: &str, id: &str) -> String {
     if of == "step" { links::step(id) } else { links::plan(id) }
 }

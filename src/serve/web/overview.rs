@@ -22,13 +22,13 @@ use crate::plan::entry::folded;
 use crate::plan::model::PlanKind;
 use crate::plan::time::Time;
 
-/// Plans on a page.
+/// The number of plans on a page.
 const PAGE: usize = 50;
 
-/// The most items of a panel; its heading has the number of all items.
+/// The largest number of items in a panel. The panel's heading has the number of all items.
 const FEW: usize = 8;
 
-/// The most items of a panel after *Show all*.
+/// The largest number of items in a panel after *Show all*.
 const MOST: usize = 500;
 
 /// How the plans are listed.
@@ -43,7 +43,7 @@ pub(super) struct OverviewQuery {
     tag: String,
     #[serde(default)]
     sort: String,
-    /// From 1.
+    /// The number of the page, from 1.
     #[serde(default)]
     page: Option<usize>,
     /// The panel that shows up to [`MOST`] items.
@@ -51,7 +51,7 @@ pub(super) struct OverviewQuery {
     all: String,
 }
 
-/// What is kept between requests.
+/// The answers that are cached between requests.
 #[derive(Debug, Default)]
 pub(super) struct Kept {
     status: Memory<Brief>,
@@ -96,7 +96,7 @@ impl OverviewQuery {
     }
 }
 
-/// What the panels show: the first items of each, and the number of all its items.
+/// The content of the panels: the first items of each panel, and how many items the panel has in total.
 #[derive(Debug)]
 struct Brief {
     report: StatusReport,
@@ -151,7 +151,7 @@ fn main(visit: &Visit, asked: &OverviewQuery, (brief, plans): (&Brief, &Plans), 
     let (report, totals) = (&brief.report, brief.report.totals);
     html! {
         h1 class="unseen" { "Overview" }
-        // The result of a filter comes before the other parts.
+        // If the list of plans is filtered, it comes before the other parts.
         @let is_first = asked.is_filtered();
         @if is_first { (table(visit, asked, plans, now)) }
         @if report.interrupted.is_some() {

@@ -15,13 +15,13 @@ use crate::page::graph::{self, Graph, Kind, Layout, MOST_READABLE, MOST_WHOLE, N
 use crate::page::text::{clip, isolated, one_line};
 use crate::page::timeline::{self, Mark, Row};
 
-/// The most layouts that are kept.
+/// The largest number of cached layouts.
 const MOST: usize = 64;
 
 /// The key of a graph and its layout; `None` if the graph cannot be laid out.
 type Kept = (String, Option<Arc<Layout>>);
 
-/// Computed layouts, the newest last: they are costly, and a save seldom changes the dependencies.
+/// The cached layouts, the newest last. A layout takes long to compute, and a save seldom changes the dependencies.
 #[derive(Debug, Default)]
 pub(super) struct Layouts(Mutex<Vec<Kept>>);
 
@@ -29,7 +29,7 @@ impl Layouts {
     fn of(&self, graph: &Graph) -> Option<Arc<Layout>> {
         let key = graph.key();
         let find = |kept: &Vec<Kept>| kept.iter().find(|it| it.0 == key).map(|it| it.1.clone());
-        // Nothing is half-made while the lock is held.
+        // A poisoned lock is usable, because no statement leaves the list half-changed.
         if let Some(found) = find(&self.0.lock().unwrap_or_else(PoisonError::into_inner)) {
             return found;
         }
@@ -43,7 +43,7 @@ impl Layouts {
     }
 }
 
-/// In a plan with more steps than this, a step is chosen by its number, not from a list.
+/// In a plan with more steps than this, the user types the number of a step instead of choosing it from a list.
 const MOST_CHOICES: usize = 300;
 
 pub(super) fn graph(layouts: &Layouts, asked: &PlanQuery, shown: &ShownPlan) -> Markup {
@@ -75,7 +75,7 @@ pub(super) fn graph(layouts: &Layouts, asked: &PlanQuery, shown: &ShownPlan) -> 
 /// For a plan with at most this many steps, the page does not offer to draw a part of it.
 const FEW: usize = 12;
 
-/// The id of the step whose neighbours are requested, by its id or its number.
+/// The id of the step whose neighbours are requested. The request names the step by its id or its number.
 fn around(asked: &PlanQuery, shown: &ShownPlan) -> Option<String> {
     let typed = asked.around.as_ref().map(|it| it.trim()).filter(|it| !it.is_empty())?;
     let is_meant = |it: &&StepShape| it.id == typed || it.number == typed;
@@ -121,7 +121,7 @@ fn chosen(view: Option<View<'_>>, shown: &ShownPlan, to: &str) -> Markup {
 }
 
 pub(super) fn timeline(context: &Context, shown: &ShownPlan) -> Markup {
-    // Without git the files alone say what happened.
+    // Without git, the timeline is made from the files alone.
     let rows: Vec<Row> = match history::timeline(context, &format!("{}/", shown.plan.id)) {
         Ok(report) => report.steps.iter().filter_map(|it| row(it, shown)).collect(),
         Err(_) => shown.steps.iter().map(Row::of_file).collect(),

@@ -70,8 +70,8 @@ pub(super) async fn page(
     web.app.ask(shown).await.unwrap_or_else(IntoResponse::into_response)
 }
 
-/// The plan as one file, as `export --format html` makes it. It is only offered as a download: it contains its style
-/// sheet, which the policy of these pages forbids.
+/// The plan as one file, as `export --format html` makes it. It is only offered as a download, because it contains a
+/// style sheet, and the policy of these pages forbids embedded style sheets.
 pub(super) async fn exported(State(web): State<Web>, Path(id): Path<String>) -> Response {
     let made = move |context: &Context| -> Result<_, Problem> {
         let request = ExportRequest { plan: plan_named(&id)?, form: ExportForm::Html };

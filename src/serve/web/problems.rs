@@ -1,4 +1,4 @@
-//! What is wrong in the files, with the place.
+//! The page of the problems in the files, with their positions.
 
 use axum::extract::{Query, State};
 use axum::response::{IntoResponse, Response};
@@ -68,7 +68,7 @@ fn main(report: &CheckReport, page: usize, root: &str) -> Markup {
     }
 }
 
-/// A file, as a link if it is that of a step or a plan.
+/// The path of a file. It is a link if the file belongs to a step or is a plan's own file.
 fn place(path: &str, root: &str) -> Markup {
     let inside = path.strip_prefix(root).map_or(path, |it| it.trim_start_matches('/'));
     let step = read_step_path(inside).and_then(|(plan, number)| Some(format!("{}:{number}", plan?)));

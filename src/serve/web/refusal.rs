@@ -1,6 +1,6 @@
 //! The texts with which pages report refusals.
 //!
-//! The engine's hints name commands or routes, which cannot be used on a page.
+//! The hints of operations name commands or routes, which cannot be used on a page. So the pages have their own hints.
 
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
@@ -13,7 +13,7 @@ use crate::plan::id::read_step_id;
 use crate::serve::hints;
 use crate::serve::http::problem::Problem;
 
-/// A refusal by the engine or the guard, as a page.
+/// A refusal by an operation or by the guard, as a page.
 pub(super) fn page(problem: &Problem) -> Response {
     let way = html! { p { a href="/" { "To the overview" } } };
     as_page(problem, &html! { (sentence(problem)) (way) })
@@ -58,7 +58,7 @@ fn detail(problem: &Problem) -> Markup {
         "file-changed" if problem.status == StatusCode::PRECONDITION_FAILED => {
             html! { "The file of " (id()) " was changed after this page had read it." }
         }
-        // The part after the semicolon names the verb of the command line.
+        // The part after the semicolon names a verb of the command line, so it is left out.
         "not-allowed" => {
             let is = problem.detail.split(';').next().unwrap_or_default();
             html! { (links::in_sentence(&is.replace(" in_progress", " in progress"))) "." }
@@ -67,7 +67,7 @@ fn detail(problem: &Problem) -> Markup {
     }
 }
 
-/// The steps that another one waits for, each with its status.
+/// The steps that the refused step waits for, each with its status.
 fn open_steps(problem: &Problem) -> Markup {
     let open = problem.rest.details.get("open").and_then(Value::as_array).into_iter().flatten();
     html! {
@@ -107,7 +107,7 @@ mod tests {
     use super::*;
     use crate::api::error::Error;
 
-    /// The text of a refusal without its tags.
+    /// The text of a refusal without the HTML tags.
     fn said(error: Error) -> String {
         let markup = sentence(&Problem::from(error)).into_string();
         let parts = markup.split('<').map(|it| it.split_once('>').map_or(it, |it| it.1));

@@ -1,4 +1,4 @@
-//! Search in the full text, and for people.
+//! The search page, which searches the full text and the names of people.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -49,7 +49,7 @@ pub(super) async fn page(State(web): State<Web>, visit: Visit, Query(asked): Que
     web.app.ask(shown).await.unwrap_or_else(IntoResponse::into_response)
 }
 
-/// The people whose names match the query. The names are cached, so that a search for other words loads no plans.
+/// The people whose names match the query. The names are cached, so that a search that matches no name loads no plans.
 fn people_of(context: &Context, names: &Names, asked: &SearchQuery) -> Result<Vec<Person>, Error> {
     if !asked.kind.is_empty() && asked.kind != Kind::Step.word() || asked.q.trim().is_empty() {
         return Ok(Vec::new());
@@ -131,7 +131,7 @@ fn row(hit: &Hit) -> Markup {
     }
 }
 
-/// The text, in which the words that were found are marked.
+/// A snippet of a text, in which the found words are marked.
 fn snippet(text: &str) -> Markup {
     let parts = text.split(MATCH_START).enumerate();
     html! {

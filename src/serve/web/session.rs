@@ -1,7 +1,7 @@
-//! Who is signed in: one-time codes and sessions, in memory only. They end with the server.
+//! The one-time codes and the sessions of signed-in people. They are only in memory, so they end with the server.
 //!
-//! The secret of a session is a separate random value, neither the API token nor derived from it. So the cookie in the
-//! browser gives access to the pages and nothing else.
+//! The secret of a session is a random value that is independent of the API token. So the cookie in the browser gives
+//! access only to the pages.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,26 +12,27 @@ use crate::serve::ipc::protocol::Opener;
 /// How long a code can be exchanged for a session.
 const CODE_LIFE: Duration = Duration::from_secs(60);
 
-/// The most codes and the most sessions. A further session ends the oldest one; a further code is not made.
+/// The largest number of codes, and of sessions. One more session ends the oldest session. One more code is refused.
 const MOST: usize = 256;
 
-/// The most notices of a session; the oldest are forgotten.
+/// The largest number of notices of a session. The oldest ones are dropped.
 const MOST_NOTICES: usize = 16;
 
 /// The browser session of a person.
 #[derive(Debug, Clone)]
 pub(super) struct Session {
     pub(super) opener: Opener,
-    /// The secret of this session's forms.
+    /// The token that each form of this session has to contain.
     pub(super) page_token: String,
     key: [u8; 32],
 }
 
-/// What was done, for the next page: pages without script are loaded again after each action.
+/// A message about an action. It is stored for the next page, because a browser without script loads a page after each
+/// action.
 #[derive(Debug, Clone)]
 pub(super) struct Notice {
     pub(super) text: String,
-    /// The change that can be undone.
+    /// The id of the change, if it can be undone.
     pub(super) undo: Option<String>,
 }
 
@@ -46,7 +47,7 @@ struct Kept {
 #[derive(Debug, Default)]
 struct State {
     codes: HashMap<[u8; 32], (Opener, Instant)>,
-    /// By the hash of the cookie's value.
+    /// The key is the hash of the cookie's value.
     sessions: HashMap<[u8; 32], Kept>,
     n_begun: u64,
 }
@@ -80,7 +81,7 @@ impl Sessions {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A new code for this person: 128 random bits, for one use within a minute.
+    /// Makes a code for this person: 128 random bits, for one use within a minute. `None` if there are too many codes.
     pub fn code(&self, opener: Opener) -> Option<String> {
         let code = random::<16>()?;
         let mut state = self.state();
@@ -98,7 +99,7 @@ impl Sessions {
         live.and_then(|(opener, _)| self.begin(opener)).map_or(Exchanged::Invalid, Exchanged::Session)
     }
 
-    /// A new session; returns the value of its cookie.
+    /// Begins a session, and returns the value of its cookie.
     pub(super) fn begin(&self, opener: Opener) -> Option<String> {
         let (value, page_token) = (random::<32>()?, random::<16>()?);
         let mut state = self.state();
@@ -121,7 +122,7 @@ impl Sessions {
         self.state().sessions.remove(&session.key);
     }
 
-    /// Keeps a notice for the next page; returns its number.
+    /// Stores a notice for the next page, and returns its number.
     pub(super) fn note(&self, session: &Session, notice: Notice) -> u64 {
         let mut state = self.state();
         let Some(kept) = state.sessions.get_mut(&session.key) else { return 0 };

@@ -1,4 +1,4 @@
-//! Signing in: a one-time code, or the token of the plans, becomes a session.
+//! Signing in: exchanges a one-time code, or the API token, for a session.
 
 use axum::Extension;
 use axum::Form;
@@ -14,7 +14,7 @@ use crate::api::error::Error;
 use crate::serve::http::problem::Problem;
 use crate::serve::ipc::protocol::Opener;
 
-/// A redirect to another page, after a change or a sign-in.
+/// A redirect to another page, after a change, a sign-in or a sign-out.
 #[derive(Debug)]
 pub(super) struct Redirect {
     pub(super) to: String,
@@ -33,7 +33,8 @@ pub(super) struct ByToken {
     to: Option<String>,
 }
 
-/// A path of these pages: it begins with one slash, so that it leads to no other host.
+/// Returns the path if it leads to a page of this server, otherwise `/`. Such a path begins with exactly one slash; after
+/// two slashes a browser expects a host.
 pub(super) fn own_path(path: Option<String>) -> String {
     let is_own = |it: &String| {
         it.starts_with('/')
@@ -57,7 +58,7 @@ pub(super) async fn by_code(State(web): State<Web>, Query(asked): Query<ByCode>)
     }
 }
 
-/// The token, sent as a form. It already gives access to the whole API, so it may also sign in.
+/// Signs in with the API token, which was sent with a form. The token already gives access to the whole API.
 pub(super) async fn by_token(State(web): State<Web>, Form(asked): Form<ByToken>) -> Response {
     let is_right = web.app.token.as_ref().is_some_and(|it| it.is(asked.token.trim().as_bytes()));
     if !is_right {

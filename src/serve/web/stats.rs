@@ -1,4 +1,4 @@
-//! Counts of the work, as charts with their numbers.
+//! The page of the statistics: charts, and their numbers.
 
 use axum::extract::{Query, State};
 use axum::response::{IntoResponse, Response};
@@ -129,7 +129,7 @@ fn cost(of: &Effort) -> String {
     format!("{:.2}", of.cost)
 }
 
-/// What each worker did, or only the one that the query names.
+/// A table of what each worker did. If the query names a worker, the table has only that worker.
 fn workers(asked: &StatsQuery, report: &StatsReport, now: Time) -> Markup {
     let all = report.workers.as_deref().unwrap_or_default();
     let is_asked = |it: &&Worker| asked.by.is_empty() || it.by.as_deref() == Some(asked.by.as_str());

@@ -57,7 +57,7 @@ fn main(visit: &Visit, read: &Read, context: &Context) -> Markup {
             div class="facts" { (words::status(Look::of(step))) (words::facts(step, Priority::Medium)) }
         }
         div class="columns of-step" {
-            // Comes before the text if the window has room for only one column.
+            // This part comes before the text if the window has room for only one column.
             aside class="now" aria-label="What to do" {
                 // If the step waits, the reasons come before the actions, otherwise after them.
                 @if waits(shown) { (obstacles(shown)) }
@@ -75,7 +75,7 @@ fn main(visit: &Visit, read: &Read, context: &Context) -> Markup {
                 (notes(&step.notes, now))
                 (history::of_step(context, &step.id))
             }
-            // In one column the text comes before what is needed less often.
+            // In one column, this part comes after the text, because it is needed less often.
             aside class="rest" aria-label="More" {
                 @if !visit.is_read_only() {
                     section aria-label="More actions" class="box" { (forms::more(visit, step)) }
@@ -156,7 +156,7 @@ fn waits(shown: &ShownStep) -> bool {
 
 fn obstacles(shown: &ShownStep) -> Markup {
     let step = &shown.step;
-    // First come the reasons why it cannot be claimed. Dependencies that are among them are not listed again.
+    // The reasons why the step cannot be claimed come first. The dependencies among these reasons are not listed again.
     let is_open = |id: &StepId| step.waits_for.contains(&Awaited::Step(id.clone()));
     let closed: Vec<_> = step.depends.iter().filter(|it| !is_open(it)).collect();
     html! {

@@ -12,10 +12,10 @@ use crate::page::text::one_line;
 use crate::text::front_matter;
 use crate::text::markdown::outline;
 
-/// A file of a plan, and what is below its title.
+/// A file of a plan, and its text.
 pub(super) struct FileText {
     pub(super) bytes: Vec<u8>,
-    /// Below the title.
+    /// The part of the file below the title.
     pub(super) text: String,
     /// The line of the file at which the text begins, from 1.
     first_line: usize,
@@ -42,12 +42,12 @@ impl FileText {
         Self { bytes, text, first_line: n_above + n_title + 1, directory }
     }
 
-    /// What is edited: without blank lines at its ends.
+    /// The text for the editor, without line breaks at its start and end.
     pub(super) fn edited(&self) -> &str {
         self.text.trim_matches('\n')
     }
 
-    /// The text with boxes that can be ticked, and a link to edit it. `here` is the page of the step or plan.
+    /// The text with check boxes that can be ticked, and a link to edit it. `here` is the page of the step or plan.
     pub(super) fn shown(&self, visit: &Visit, id: &str, here: &str, path: &str, none: &str) -> Markup {
         let addresses = links::InText { directory: &self.directory, known: None };
         let tasks = Tasks::Located { first_line: self.first_line };
@@ -70,7 +70,7 @@ impl FileText {
         }
     }
 
-    /// The tasks as forms, for browsers without script, in which the boxes of the text do nothing.
+    /// The tasks as forms, for browsers without script. In these browsers, the check boxes in the text do nothing.
     fn ticks(&self, visit: &Visit, id: &str) -> Markup {
         let tasks = outline(&self.text).tasks;
         let lines = tasks.iter().map(|it| {
@@ -86,7 +86,7 @@ impl FileText {
     }
 }
 
-/// A form that ticks one box, or clears it.
+/// A form that ticks or clears one check box.
 pub(super) fn tick(visit: &Visit, id: &str, place: &(usize, String), ticked: bool, label: &str) -> Markup {
     html! {
         form class="inline tick" method="post" action="/do" {

@@ -1,5 +1,5 @@
-//! The changes that can be undone, and the question that the key `u` asks. A change can be undone as long as its files
-//! are as it left them, not only while its notice is shown.
+//! The page of the changes that can be undone, and the notice with which the key `u` offers to undo the last change. A
+//! change can be undone until its files change again, even if its notice is no longer shown.
 
 use std::path::Path;
 
@@ -23,7 +23,7 @@ const MOST: usize = 100;
 
 #[derive(Debug, Clone, Default, Deserialize)]
 pub(super) struct UndoQuery {
-    /// Only the last change, as a notice for the script.
+    /// If present, the answer is only a notice for the script, about the last change.
     last: Option<String>,
 }
 
@@ -39,7 +39,7 @@ pub(super) async fn page(State(web): State<Web>, visit: Visit, Query(asked): Que
     web.app.ask(shown).await.unwrap_or_else(IntoResponse::into_response)
 }
 
-/// The question about the last change, or why there is none.
+/// Asks whether to undo the last change for which that is possible. If there is none, says why.
 fn last(context: &Context, visit: &Visit, changes: &[UndoItem]) -> Markup {
     let possible = changes.iter().find(|it| it.blocked.is_none()).filter(|_| !visit.is_read_only());
     html! {
@@ -116,7 +116,8 @@ fn inside(context: &Context, change: &UndoItem) -> String {
     path.strip_prefix(&root).unwrap_or(path).to_owned()
 }
 
-/// The author of a change: the one that the file records for that moment, else the user who ran the program.
+/// The author of a change: the author that the file records for the time of the change, or else the user who ran the
+/// program.
 fn author(context: &Context, change: &UndoItem) -> Option<String> {
     let recorded = || {
         let at = change.at.parse::<Time>().ok()?.whole_seconds();

@@ -1,4 +1,4 @@
-//! How a request for a page is read.
+//! Reads a `Visit` from a request for a page.
 
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
@@ -12,7 +12,7 @@ impl FromRequestParts<Web> for Visit {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, web: &Web) -> Result<Self, Problem> {
-        // The guard has put it there.
+        // The guard has stored the session there.
         let session = parts.extensions.get::<Session>().cloned().ok_or_else(Problem::internal)?;
         let query = parts.uri.query().unwrap_or_default();
         let (mut notice, mut rest) = (None, Vec::new());

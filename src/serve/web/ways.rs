@@ -18,7 +18,7 @@ const FORCED: [&str; 12] = [
     "set",
 ];
 
-/// The answer to an action that is refused.
+/// The answer to an action that was refused.
 pub(super) fn of_action(session: &Session, asked: &Submission, problem: &Problem, is_part: bool) -> Response {
     let said = html! { (sentence(problem)) (ways(session, asked, problem)) };
     if is_part {
@@ -62,10 +62,11 @@ fn ways(session: &Session, asked: &Submission, problem: &Problem) -> Markup {
     html! { div class="buttons ways" { (ways) } }
 }
 
-/// The form that was sent, with a button for this action, forced or not.
+/// A form with the fields of the refused form, and a button for the action `act`.
 fn again(session: &Session, asked: &Submission, act: &str, label: &str, is_forced: bool) -> Markup {
     let fields = asked.fields().filter(|(name, _)| !["page", "do", "force"].contains(name));
-    // The texts of the form belong to the refused action, so another action does not get them.
+    // A forced action is the refused action with the same fields. Any other action gets only the id and the address to
+    // return to.
     let fields = fields.filter(|(name, _)| is_forced || ["id", "back"].contains(name));
     html! {
         form method="post" action="/do" data-act="again" data-again[is_forced] {
@@ -78,7 +79,7 @@ fn again(session: &Session, asked: &Submission, act: &str, label: &str, is_force
     }
 }
 
-/// The confirmation that is missing: of the step, or of its phase.
+/// A form with which a person gives the missing confirmation, that of the step or of its phase.
 fn confirm(session: &Session, asked: &Submission, problem: &Problem) -> Markup {
     let text = |name: &str| problem.rest.details.get(name).and_then(Value::as_str);
     let id = text("id").unwrap_or_default();

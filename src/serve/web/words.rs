@@ -1,4 +1,4 @@
-//! Small words of the pages: times, statuses, progress.
+//! Short texts of the pages: times, statuses, progress.
 
 use std::collections::HashMap;
 
@@ -11,7 +11,7 @@ use crate::page::text::{isolated, one_line, words};
 use crate::plan::records::Priority;
 use crate::plan::time::{self, Time};
 
-/// How long ago, with the time itself as a tooltip. The script keeps it current.
+/// The age of a time, such as `5 min ago`, with the time itself as a tooltip. The script keeps the age current.
 pub(super) fn ago(at: Time, now: Time) -> Markup {
     let text = at.whole_seconds().to_string();
     let exact = format!("{} {} UTC", &text[..10], text.get(11..16).unwrap_or_default());
@@ -75,7 +75,7 @@ impl<'a> Titles<'a> {
     }
 }
 
-/// `step 3: Title (pending)`; a step of another plan with its id.
+/// Names a step: `step 3: Title (pending)`. A step of another plan is named by its id.
 pub(super) fn named(
     of: &StepShape,
     (plan, number, id): (&str, &str, &str),
@@ -99,7 +99,7 @@ pub(super) fn count(n: usize, word: &str) -> String {
     if n == 1 { format!("1 {word}") } else { format!("{n} {word}s") }
 }
 
-/// The mark alone, with the word as its accessible name.
+/// The mark of a status without its word. The word is the tooltip and the accessible name.
 pub(super) fn mark(look: Look) -> Markup {
     html! { span class={"mark " (look.class())} role="img" aria-label=(look.words()) title=(look.words()) { (look.mark()) } }
 }
@@ -136,8 +136,8 @@ pub(super) fn worker(step: &StepShape) -> Option<&str> {
     claimed.or(step.held_by.as_deref()).or(step.assignee.as_deref())
 }
 
-/// The small facts below a step's title. The priority of an open step is shown if it is not the `usual` one:
-/// steps inherit that of their plan.
+/// The facts below a step's title. The priority of an open step is shown only if it differs from `usual`. On the page of a
+/// plan, `usual` is the priority of the plan, which steps inherit.
 pub(super) fn facts(step: &StepShape, usual: Priority) -> Markup {
     let is_closed = matches!(step.status.as_str(), "completed" | "skipped");
     html! {

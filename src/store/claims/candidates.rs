@@ -1,6 +1,7 @@
 //! The steps that can be claimed, in the order in which they are claimed.
 //!
-//! A queue is a hint: before a step is claimed, the rules are applied to it again under the locks.
+//! The list of these steps is called a queue. It is only a hint: before a step is claimed, the rules are checked again
+//! under the locks.
 
 use std::collections::HashSet;
 
@@ -20,7 +21,7 @@ const MOST: usize = 64;
 #[derive(Debug, Clone)]
 pub(crate) struct Ready {
     pub(crate) step: NamedStep,
-    /// An earlier claim of the step is recorded, and has lapsed.
+    /// Whether an earlier claim of the step is recorded. It has lapsed, because the step is ready.
     pub(crate) has_lapsed: bool,
 }
 
@@ -30,7 +31,7 @@ pub(crate) fn reader_of(context: &Context) -> String {
     blake3::hash(how.as_bytes()).to_hex()[..16].to_owned()
 }
 
-/// Lists the ready steps of one plan or of all, without those that were tried.
+/// Lists the ready steps of one plan or of all plans, without the steps that were already tried.
 pub(crate) fn look(
     context: &Context,
     plan: Option<&PlanId>,

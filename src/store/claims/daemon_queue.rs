@@ -1,12 +1,12 @@
 //! The daemon's queue of ready steps for delegated claims, cached between claims.
 //!
-//! The event loop reports which plans changed, so no other plan is read. The cache stays valid while only the daemon's
-//! own claims changed these plans and all other claim records are unchanged. Otherwise the plans are loaded again.
+//! The event loop reports which plans changed, and only these are compared with the cached state. The cached queue stays
+//! valid as long as the plans and the claim records have no other changes than the daemon's own claims. Otherwise all
+//! plans are loaded again.
 //!
 //! Processes, other working trees and branches are not part of the cache key. If the plans' state depends on them, or a
-//! step of the queue already has a record, the queue is not cached. A cached queue is never used past the first end of
-//! a lease that it depends on, nor for longer than [`HOLDS`] seconds, so that no lease of a later claim ends while the
-//! queue is used.
+//! step of the queue already has a record, the queue is not cached. A cached queue is used until the first end of a lease
+//! that it depends on, but for at most [`HOLDS`] seconds. So no lease of a later claim ends while the queue is used.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap, HashMap, HashSet, VecDeque};
@@ -27,12 +27,12 @@ use crate::store::resolve::NamedStep;
 /// The longest queue; it serves many claims, one after the other.
 const LONGEST: usize = 192;
 
-/// How many seconds a queue is cached: less than [`super::LONG_LEASE`], so that no lease of a later claim ends
-/// meanwhile.
+/// How many seconds a queue is cached. This is less than [`super::LONG_LEASE`], so no lease of a later claim ends in this
+/// time.
 const HOLDS: i64 = 30;
 
-/// The directories of live plans that changed since the last call, including all changes that were complete before this
-/// call; `None` if they are unknown.
+/// Returns the directories of the live plans that changed since the last call, or `None` if these are unknown. All changes
+/// that were complete before the call are included.
 pub(crate) type Since<'a> = &'a dyn Fn() -> Option<BTreeSet<String>>;
 
 #[derive(Debug, Default)]
@@ -42,12 +42,13 @@ pub struct QueueCache {
 
 #[derive(Debug)]
 struct CachedQueue {
-    /// The queue is valid only for a process with the same settings.
+    /// A hash of the plans directory and of the settings with which it was read. The queue is valid only for requests with
+    /// the same hash.
     environment: String,
     basis: CacheKey,
-    /// The files of the plans from which the steps come, by their directories, sorted by path.
+    /// For the directory of each plan that has steps in the queue, the plan's files, sorted by path.
     files: HashMap<String, Vec<SourceFile>>,
-    /// The paths of steps that were claimed since.
+    /// The paths of the steps that were claimed since the queue was made.
     claimed: HashSet<String>,
 }
 
@@ -63,7 +64,7 @@ struct CacheKey {
     /// The names of the records of unfinished claims.
     under_way: Vec<String>,
     steps: Vec<QueuedStep>,
-    /// When the queue was made, no other step was ready.
+    /// Whether the queue contains all steps that were ready when it was made.
     is_whole: bool,
     at: Time,
     /// From this time on, the queue may change merely because time passes.
@@ -76,7 +77,7 @@ struct QueuedStep {
     path: String,
     /// The name that its claim record would have.
     key: String,
-    /// The number of its plan.
+    /// The index of its plan among the plans from which the queue was made.
     plan: usize,
     /// Its position by urgency alone, ignoring the order within plans.
     rank: usize,
@@ -157,8 +158,8 @@ fn files_of(plans: &Plans, basis: &CacheKey) -> HashMap<String, Vec<SourceFile>>
     plans.live().filter(is_asked).map(files).collect()
 }
 
-/// Whether files are unchanged. Modification times are compared, too, because a step without a date is ordered by its
-/// file's time.
+/// Whether files are unchanged. Modification times are compared, too, because a step without a creation date is ordered by
+/// the modification time of its file.
 fn is_same(noted: &[SourceFile], now: &[(String, String, Time)]) -> bool {
     let is_one = |((path, hash, at), now): (&SourceFile, &(String, String, Time))| {
         *path == now.0 && *hash == now.1 && at.is_none_or(|it| it == now.2)
@@ -180,14 +181,15 @@ impl CachedQueue {
         }
         let is_left = |it: &QueuedStep| match self.claimed.contains(&it.path) {
             true => Some(false),
-            // A record without a claim in the file belongs to another working tree.
+            // If the step has a record now, but this process did not claim it, another working tree claimed it. The queue
+            // is then invalid.
             false => (!recorded.contains(&it.key)).then_some(true),
         };
         let left: Option<Vec<_>> = self.basis.steps.iter().map(is_left).collect();
         self.basis.left(&left?)
     }
 
-    /// The cached queue after this claim; `None` if the step's plan has no step in the queue.
+    /// The cached queue after this claim. `None` if the step's file is not among the files from which the queue was made.
     fn with_claimed(mut self, path: &str, hash: &str) -> Option<Self> {
         let file = self.files.get_mut(directory(path))?.iter_mut().find(|it| it.0 == path)?;
         (file.1, file.2) = (hash.to_owned(), None);
@@ -196,7 +198,7 @@ impl CachedQueue {
     }
 }
 
-/// The names, without their suffix, of new records of steps.
+/// The names of the records of steps that are in `now`, but not in `before`. The suffix of unfinished records is removed.
 fn appeared(before: &Listed, now: Listed) -> Vec<String> {
     let before: HashSet<_> = before.iter().map(|(_, name, _)| name).collect();
     let is_new = |it: &String| !leases::is_log(it) && !before.contains(it);
@@ -244,7 +246,8 @@ impl CacheKey {
         self.at <= now.plus_seconds(NEAR) && now.plus_seconds(NEAR) < self.until
     }
 
-    /// The names of records of the queue's steps; `None` if other records or the time make the queue invalid.
+    /// The names of the present records that do not make the queue invalid (see [`names_of`]). `None` if other records or
+    /// the time make the queue invalid.
     fn recorded(&self, context: &Context) -> Option<HashSet<String>> {
         if !self.holds_at(context.now) {
             return None;
@@ -268,11 +271,12 @@ impl CacheKey {
     }
 }
 
-/// The order in which the remaining steps are claimed, as [`rules::in_turn`] defines it: the steps of a plan are
-/// claimed in the order of their numbers, and of the first remaining steps of all plans, the most urgent one is next.
+/// The order in which the remaining steps are claimed, as [`rules::in_turn`] defines it. Each plan's steps are claimed in
+/// the order of their numbers. The next step is always the most urgent one among the first remaining steps of all plans.
 ///
-/// A plan may have more ready steps than the queue contains. Queue entries after the plan's last step in the queue are
-/// more urgent than these further steps; entries before it may be less urgent.
+/// A plan may have further ready steps that the queue does not contain. Queue entries after the plan's last step in the
+/// queue are more urgent than these further steps. Entries before it may be less urgent, so the result ends before such an
+/// entry once the plan has no step left in the queue.
 fn in_turn(steps: &[QueuedStep], left: &[bool], is_whole: bool) -> Vec<usize> {
     let mut plans: HashMap<usize, (VecDeque<usize>, usize)> = HashMap::new();
     for (nth, step) in steps.iter().enumerate() {
@@ -301,8 +305,8 @@ fn in_turn(steps: &[QueuedStep], left: &[bool], is_whole: bool) -> Vec<usize> {
     found
 }
 
-/// The names of records that may appear and disappear: they concern only these steps, so they do not invalidate the
-/// queue.
+/// The names of the records that may appear and disappear without making the queue invalid. They belong to the steps of the
+/// queue, or to claims that were unfinished when the queue was made.
 fn names_of(steps: &[QueuedStep], under_way: &[String]) -> HashSet<String> {
     let keys = steps.iter().map(|it| &it.key).chain(under_way);
     keys.flat_map(|it| [it.clone(), unfinished(it)]).collect()

@@ -3,6 +3,6 @@
 pub(crate) mod candidates;
 pub(crate) mod daemon_queue;
 
-/// A lease of at least this many seconds outlasts a cached queue and any wait for a lock. A decision made before the
-/// lock is taken is then still valid under it.
+/// A lease of at least this many seconds outlasts a cached queue and any wait for a lock. So a decision that was made
+/// before the lock was taken is still valid under the lock.
 pub(crate) const LONG_LEASE: i64 = 60;

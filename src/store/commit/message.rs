@@ -1,4 +1,5 @@
-//! The message of a commit: what happened to the plans and steps, read from both versions of their files.
+//! Builds the message of a commit. It says what happened to plans and steps, according to the old and the new versions of
+//! their files.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,12 +18,12 @@ use super::{Change, old_versions};
 /// The longest subject, in characters.
 const SUBJECT: usize = 72;
 
-/// At most this many plans and steps are named in trailers.
+/// The largest number of plans, and of steps, that the trailers name.
 const NAMED: usize = 20;
 
 const TEMPLATE: &str = "plan({plan}): {what}";
 
-/// A step before and after the change. The flags say whether its file is in the archive.
+/// A step before and after the change. Each flag says whether the file is in the archive.
 #[derive(Default)]
 struct Versions {
     old: Option<(Step, bool)>,
@@ -32,7 +33,7 @@ struct Versions {
 /// What happened to one step's file.
 struct StepFact {
     id: StepId,
-    /// `completed`, `added`, `removed`, `archived`, `restored` or `changed`.
+    /// `added`, `removed`, `archived`, `restored` or `changed`, or the new status, such as `completed`.
     what: String,
     /// The status before and after, if it changed.
     status: Option<(Option<String>, String)>,
@@ -51,7 +52,7 @@ impl Facts {
     pub(super) fn of(context: &Context, git: &Git, changes: &[Change]) -> Result<Self, Error> {
         let old = old_versions(git, changes)?;
         let (mut plans, mut plan_file) = (BTreeSet::new(), None);
-        // A step that moved to another directory is one step with two files.
+        // If a step's file was moved to another directory, both paths belong to one step.
         let mut versions: BTreeMap<StepId, Versions> = BTreeMap::new();
         for (change, old) in changes.iter().zip(old) {
             let path = change.path.to_string_lossy();
@@ -132,7 +133,7 @@ impl Facts {
                 Some(was) => format!("{was} -> {now}"),
                 None => now.clone(),
             });
-            // With several steps each line names its step.
+            // If there are several steps, each line names its step.
             let of =
                 |text: String| if self.steps.len() > 1 { format!("{} {text}", step.id.number) } else { text };
             trailers.push(("Step", line(&step.id.to_string())));
@@ -167,7 +168,7 @@ impl StepFact {
     }
 }
 
-/// Text of a file or a name, on one line and without control characters.
+/// The text on one line, without control characters, and cut to `most` characters.
 fn one_line(text: &str, most: usize) -> String {
     let text = text.replace(['\n', '\r'], " ");
     let text = escaped(&text);

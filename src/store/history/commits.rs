@@ -1,5 +1,5 @@
-//! Reads what commits did: while git lists commits and prints the files that they changed, the files of commits that
-//! were listed before are compared.
+//! Reads what commits did. While git still lists commits and prints the files that they changed, the files of commits that
+//! were listed earlier are already compared.
 
 use std::collections::VecDeque;
 use std::rc::Rc;

@@ -1,4 +1,4 @@
-//! The files that differ between two states of the plans: commits, the index of git, and the working tree.
+//! Finds the files that differ between two states of the plans. A state is a commit, git's index or the working tree.
 
 use std::rc::Rc;
 
@@ -27,7 +27,7 @@ pub(crate) enum Sides {
     },
 }
 
-/// A file that differs, and when it was last saved, if it is in the working tree.
+/// A file that differs. `saved` is the time of the last save, if the new version is in the working tree.
 #[derive(Debug)]
 pub(crate) struct Differing {
     pub(crate) change: FileChange,
@@ -49,7 +49,7 @@ pub(crate) fn between(
     Ok(files.into_iter().map(|change| Differing { change, saved: None }).collect())
 }
 
-/// The new versions are read from the disk, as every verb reads them.
+/// Reads the new versions from the files, as every verb does.
 fn in_working_tree(
     context: &Context,
     repository: &Repository,

@@ -1,4 +1,4 @@
-//! The changes that only the resolution of a merge made: the difference between git's own merge and the merge commit.
+//! Finds the changes that a merge commit itself made: the differences between git's automatic merge and the merge commit.
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -27,8 +27,8 @@ pub(super) fn resolutions(
         let paths: Vec<_> = conflicts.iter().map(|it| repository.outside(&it.path)).collect();
         let settled = Settled { context, repository, merge: &merge, paths: &paths };
         let mut own = changes(&clean);
-        // Git's own merge can contain a step twice: at its new place, and at the old one in a conflict or in a file
-        // that the merge commit removed.
+        // Git's own merge can contain a moved step twice: at the new path and at the old path. The file at the old path
+        // then has a conflict, or the merge commit removed it.
         if !own.is_empty() && (!paths.is_empty() || clean.iter().any(|it| it.new.is_none())) {
             own = settled.without_moved(own)?;
         }
@@ -37,7 +37,7 @@ pub(super) fn resolutions(
         }
         found.insert(merge.oid, own);
     }
-    // git does not show its own merge of more than two parents.
+    // For more than two parents, git does not show its own merge.
     for merge in octopuses {
         let settled = Settled { context, repository, merge, paths: &[] };
         found.insert(merge.oid.clone(), settled.common()?.0);
@@ -45,7 +45,7 @@ pub(super) fn resolutions(
     Ok(found)
 }
 
-/// The file as git would have merged it, and as it is in the merge.
+/// The file as git would have merged it, and as it is in the merge commit.
 fn remerged(
     context: &Context,
     repository: &Repository,
@@ -60,7 +60,7 @@ fn remerged(
     Ok(Some(FileChange { place: place.clone(), path: path.clone(), old, new }))
 }
 
-/// Splits a file in two if its old and its new side are different steps with the same number.
+/// Splits the change of a file into a removal and a creation, if its old and new sides are two steps with the same number.
 fn apart(files: Vec<FileChange>) -> Vec<FileChange> {
     let split = |it: FileChange| match it.are_two_steps() {
         true => vec![FileChange { new: None, ..it.clone() }, FileChange { old: None, ..it }],
@@ -78,13 +78,13 @@ struct Settled<'a> {
     context: &'a Context,
     repository: &'a Repository,
     merge: &'a LogCommit,
-    /// The files that were in conflict; all are compared if there are none.
+    /// The paths of the files that were in conflict. If there are none, all files are compared.
     paths: &'a [String],
 }
 
 impl Settled<'_> {
     /// Leaves out the changes that one side made to a step that the other side moved. Git's own merge has these changes
-    /// at the old path.
+    /// at the old path, so they look like changes of the merge commit.
     fn without_moved(&self, mut own: Vec<Change>) -> Result<Vec<Change>, Error> {
         for parent in &self.merge.parents {
             let since = self.since(parent, &[])?;
@@ -105,8 +105,8 @@ impl Settled<'_> {
         Ok(own)
     }
 
-    /// The changes that the resolution of conflicts made: those that neither side had made, and its choices between two
-    /// values.
+    /// The changes that the resolution of conflicts made: changes that neither side had made, and choices between the
+    /// values of the two sides.
     fn changes(&self) -> Result<Vec<Change>, Error> {
         let (mut own, sides) = self.common()?;
         let chosen = sides.into_iter().flatten().filter(|it| matches!(it.what, What::Status | What::Title));
@@ -120,12 +120,12 @@ impl Settled<'_> {
             None => Vec::new(),
         };
         for change in chosen {
-            // Both sides may contain this change, each with another attempt.
+            // `own` can already contain the same change with another author and time, from an attempt of the other side.
             if own.iter().any(|it| (it.what, &it.path, &it.to) == (change.what, &change.path, &change.to)) {
                 continue;
             }
             let before = base.iter().find(|it| (it.what, &it.path) == (change.what, &change.path));
-            // A side that had not changed the value only received the other's.
+            // If the side had not changed the value since the base, it only received the other side's value.
             if before.map_or(&change.to, |it| &it.from) != &change.from {
                 own.push(Change { by: None, at: None, ..change });
             }
@@ -152,15 +152,17 @@ impl Settled<'_> {
         if paths.is_empty() || !some.iter().any(FileChange::may_be_two_steps) {
             return Ok(changes(&apart(some)));
         }
-        // The parent can have another step under this number, and this step under another number.
+        // The parent can have another step under this number, and this step under another number. So all files are
+        // compared.
         let all = changes(&apart(read(&[])?)).into_iter();
         Ok(all.filter(|it| some.iter().any(|file| file.path == it.path)).collect())
     }
 
-    /// Whether two changes have the same result; the state before differs from side to side.
+    /// Whether two changes have the same result. The state before the change is ignored, because it differs from side to
+    /// side.
     fn is_same(&self, a: &Change, b: &Change) -> bool {
-        // If both sides changed a text without a conflict, the merge differs from each side in different lines or keys,
-        // and neither difference was made by the merge. So, without a conflict, lines and keys must be equal too.
+        // If both sides changed a text without a conflict, the merge commit differs from each side in other lines or keys.
+        // The merge commit itself made none of these changes. So, without a conflict, lines and keys must be equal, too.
         let is_conflict = !self.paths.is_empty();
         let result = |it: &Change| {
             let it = Change { from: None, ..it.clone() };

@@ -1,7 +1,7 @@
 //! The history of plans, from the commits of the repository around them.
 //!
-//! Each commit is read once: what it did to the plans is stored in the index by its id. Anything that depends on the
-//! present branch, such as the order, is read from git again when `HEAD` has moved.
+//! What a commit did to the plans is stored in the index by the commit's id, so that the commit is read only once. The
+//! order of the commits depends on the branch, so it is read from git again when `HEAD` has moved.
 
 mod commits;
 mod files;
@@ -25,14 +25,14 @@ pub(crate) use repository::Repository;
 
 use repository::LogCommit;
 
-/// Increased when a new version of the code reads other changes from the same files.
+/// Must be increased when the code finds other changes in the same files than before.
 const VERSION: u32 = 3;
 
 /// What one commit did to the plans.
 #[derive(Debug, Clone, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
 pub(crate) struct Commit {
     pub(crate) oid: String,
-    /// When its author made it.
+    /// The author date.
     pub(crate) at: Option<Time>,
     pub(crate) author: String,
     pub(crate) subject: String,
@@ -55,10 +55,12 @@ struct Known {
     order: Vec<String>,
 }
 
-/// Reads the history of `HEAD`, or of a range of commits such as `main..feature`; not more than `most` commits.
+/// Reads the history of `HEAD`, or of a range of commits such as `main..feature`. Returns the newest `most` commits that
+/// changed plans. If some commits are not stored, the result can contain more.
 ///
-/// What is read is stored. While `HEAD` stays the same, a later reading without a range starts neither `git log` nor
-/// `git cat-file`, and reads only the rows of the commits that are wanted. In a shallow clone, `git log` always runs.
+/// Without a range, what is read is stored. While `HEAD` stays the same, a later call without a range starts neither
+/// `git log` nor `git cat-file`, and reads only as many stored commits as it needs. With a range or in a shallow clone,
+/// `git log` always runs, and nothing is stored.
 pub(crate) fn history(
     context: &Context,
     repository: &Repository,
@@ -72,7 +74,7 @@ pub(crate) fn history(
     let stored = cache.as_ref().map(|it| (it, &scope[..]));
     let list = stored.and_then(|(cache, scope)| cache.list(scope).ok()).unwrap_or_default();
     let known = Known::try_from_slice(&list).unwrap_or_default();
-    // Without a list no commit is stored.
+    // If there is no stored list, there are no stored commits either.
     let stored = stored.filter(|_| !known.tip.is_empty());
     let mut reader = Reader { context, repository, stored, new: HashMap::new(), most };
     let begins_at = repository.boundaries().to_vec();
@@ -106,10 +108,10 @@ fn scope(context: &Context, repository: &Repository) -> Vec<u8> {
 struct Reader<'a> {
     context: &'a Context,
     repository: &'a Repository,
-    /// What was read before, and under which scope.
+    /// The stored commits, and the scope under which they are stored.
     stored: Option<(&'a index::History, &'a [u8])>,
     new: HashMap<String, Commit>,
-    /// How many commits are wanted at most.
+    /// The number of commits that are needed.
     most: usize,
 }
 
@@ -119,7 +121,7 @@ impl Reader<'_> {
         Commit::try_from_slice(&cache.commit(scope, oid.as_bytes()).ok()??).ok()
     }
 
-    /// Reads the commits of a range that are not known yet, and returns all of them, newest first.
+    /// Reads the commits of a range that are not stored yet. Returns the ids of all commits of the range, newest first.
     fn walk(&mut self, range: &[String]) -> Result<Vec<String>, Error> {
         let mut order = Vec::new();
         let log = self.repository.log(range)?;
@@ -182,7 +184,8 @@ impl Reader<'_> {
     }
 }
 
-/// Whether these commits, newest first and each with its parents, form a chain without merges that ends at `tip`.
+/// Whether these commits form a chain without merges, in which `tip` is the parent of the oldest commit. The newest commit
+/// is first, and each has its parents.
 fn is_linear(commits: &[(String, Vec<String>)], tip: &str) -> bool {
     let next = commits.iter().skip(1).map(|it| it.0.as_str()).chain([tip]);
     !commits.is_empty() && commits.iter().zip(next).all(|(it, next)| it.1.len() == 1 && it.1[0] == next)

@@ -1,4 +1,4 @@
-//! What the history reads from the repository of a plans directory.
+//! Reads from git what the history needs.
 
 use std::collections::HashSet;
 use std::io::BufReader;
@@ -11,7 +11,7 @@ use crate::git::{self, Call, Found, Git, GitError, LogEntry, LogQuery, LogReader
 use crate::store::history::Sides;
 use crate::text::front_matter::MAX_FILE;
 
-/// How far back a readable version of a broken file is looked for.
+/// Limits the search for a readable version of a broken file to the last 50 commits that changed the file.
 const MOST_VERSIONS: &str = "--max-count=50";
 
 /// How long git may take for one part of its output. The first part can take long, because git may have to redo a merge
@@ -29,7 +29,7 @@ const PLAIN: [&str; 4] = ["--no-renames", "--no-ext-diff", "--no-textconv", "--n
 pub(super) struct LogCommit {
     pub(super) oid: String,
     pub(super) parents: Vec<String>,
-    /// When its author made it, in seconds since 1970.
+    /// The author date, in seconds since 1970.
     pub(super) at: i64,
     pub(super) author: String,
     pub(super) subject: String,
@@ -42,14 +42,14 @@ pub(super) struct RawChange {
     /// Relative to the repository's root.
     pub(super) path: String,
     pub(super) old: Option<String>,
-    /// None also for a file of the working tree that has no blob yet.
+    /// Also `None` for a file of the working tree that has no blob yet.
     pub(super) new: Option<String>,
 }
 
 #[derive(Debug)]
 pub(crate) struct Repository {
     git: Git,
-    /// Where the plans are, relative to the root: empty, or ending in `/`.
+    /// The path of the plans directory, relative to the repository's root: empty, or ending in `/`.
     prefix: String,
     head: Option<Oid>,
     /// The oldest commits of a shallow clone.
@@ -60,7 +60,7 @@ impl Repository {
     pub(crate) fn open(context: &Context) -> Result<Self, Error> {
         let (git, state) = Git::with_head(context.plans.root())?;
         let inside = git.relative(context.plans.root()).unwrap_or_default();
-        // If the path is not UTF-8, the prefix matches none of the paths below.
+        // If the path is not UTF-8, the prefix matches no path of a file.
         let prefix = inside.to_string_lossy().into_owned();
         let prefix = if prefix.is_empty() { prefix } else { format!("{prefix}/") };
         let head = state.commit;
@@ -79,7 +79,7 @@ impl Repository {
         &self.prefix
     }
 
-    /// The commit of `HEAD`; none on a branch without commits.
+    /// The commit of `HEAD`; `None` on a branch without commits.
     pub(crate) fn head(&self) -> Option<String> {
         self.head.as_ref().map(ToString::to_string)
     }
@@ -89,7 +89,8 @@ impl Repository {
         &self.boundaries
     }
 
-    /// A path relative to the plans directory; none outside of it.
+    /// Converts a path in the repository to a path relative to the plans directory. `None` for a path outside of the plans
+    /// directory.
     pub(super) fn inside(&self, path: &str) -> Option<String> {
         path.strip_prefix(&self.prefix).map(str::to_owned)
     }
@@ -98,8 +99,8 @@ impl Repository {
         format!("{}{path}", self.prefix)
     }
 
-    /// Reads a range of commits: `main..feature`, `main...feature`, or one revision with all its ancestors. In the
-    /// result, `^` marks a commit that is excluded with its ancestors.
+    /// Parses a range of commits: `main..feature`, `main...feature`, or one revision, which includes all its ancestors. In
+    /// the result, `^` marks a commit that is excluded with its ancestors.
     pub(super) fn range(&self, text: &str) -> Result<Vec<String>, Error> {
         Ok(match self.git.range(text)? {
             Range::One(one) => vec![one.to_string()],
@@ -111,7 +112,7 @@ impl Repository {
         })
     }
 
-    /// Reads the argument of `diff`: none, one revision, or a range of two.
+    /// Parses the argument of `diff`: none, one revision, or a range of two revisions.
     pub(crate) fn sides(&self, text: Option<&str>, is_staged: bool) -> Result<Sides, Error> {
         let since = match text.map(|it| self.git.range(it)).transpose()? {
             None => self.head(),
@@ -163,14 +164,14 @@ impl Repository {
         Ok(LogCommits(Some(self.git.log(&query)?)))
     }
 
-    /// The merges with files that differ from what git would have merged. A git before 2.35 finds none. The old blobs
-    /// cannot be read, because git does not store them; see [`Self::remerged`].
+    /// The merges whose files differ from git's own merge. Empty with a git before 2.35. The blobs of git's own merge cannot
+    /// be read, because git does not store them; see [`Self::remerged`].
     pub(super) fn remerges(&self, merges: &[String]) -> Result<Vec<LogCommit>, Error> {
         if merges.is_empty() || self.git.require(2, 35, "").is_err() {
             return Ok(Vec::new());
         }
         let options = ["--no-walk=unsorted", "--diff-merges=remerge"];
-        // Merges by lines, so that history does not depend on the merge drivers that a clone has set up.
+        // Git merges by lines, so that the history does not depend on the merge drivers that a clone has set up.
         let found = self.query(merges, self.paths(), &options, true)?;
         found.filter(|it| it.as_ref().map_or(true, |it| !it.files.is_empty())).collect()
     }
@@ -181,7 +182,7 @@ impl Repository {
         Ok(self.git.merge_base(&oid(a)?, &oid(b)?)?.map(|it| it.to_string()))
     }
 
-    /// The old side of a file of [`Self::remerges`].
+    /// The content of a file in git's own merge. It is the old side of a change from [`Self::remerges`].
     pub(super) fn remerged(&self, merge: &str, path: &str) -> Result<Vec<u8>, Error> {
         let words = ["show", "--diff-merges=remerge", "--format=", "--patch", "--text", WHOLE_FILE];
         let call = self.call(&[&words[..], &PLAIN].concat()).oids([&oid(merge)?]).paths([path]);
@@ -196,7 +197,7 @@ impl Repository {
     pub(super) fn parents(&self, range: &[String]) -> Result<Vec<(String, Vec<String>)>, Error> {
         let mut call = self.call(&["rev-list", "--parents"]);
         for it in range {
-            // The ids were resolved before; `^` excludes a commit and its ancestors.
+            // The range consists of ids that were resolved before; `^` excludes a commit and its ancestors.
             oid(it.trim_start_matches('^'))?;
             call = call.arg(it);
         }
@@ -208,7 +209,7 @@ impl Repository {
         Ok(String::from_utf8_lossy(&printed).lines().filter_map(line).collect())
     }
 
-    /// The contents of blobs, in this order.
+    /// The contents of the blobs, in the order of `oids`.
     pub(super) fn contents(&self, oids: &[String]) -> Result<Vec<Vec<u8>>, Error> {
         let mut contents = Vec::with_capacity(oids.len());
         self.git.objects(oids, |at, found| {
@@ -218,7 +219,7 @@ impl Repository {
         Ok(contents)
     }
 
-    /// The versions of a file at a commit and before, newest first.
+    /// The versions of a file at a commit and before it, newest first, but at most 50.
     pub(super) fn versions_before(&self, commit: &str, path: &str) -> Result<Vec<Vec<u8>>, Error> {
         let (path, options) = (self.outside(path).into(), ["--diff-merges=off", MOST_VERSIONS]);
         let found = self.query(&[commit.to_owned()], vec![path], &options, false)?;
@@ -227,7 +228,7 @@ impl Repository {
         self.contents(&oids)
     }
 
-    /// The files that differ between two commits; only those at `paths`, unless that is empty.
+    /// The files that differ between two commits. If `paths` is not empty, only the files at these paths.
     pub(super) fn raw_between(
         &self,
         old: &str,
@@ -240,7 +241,7 @@ impl Repository {
         Ok(git::read_changes(&call.run()?)?.into_iter().filter_map(raw).collect())
     }
 
-    /// The files whose staged version, or whose version in the working tree, differs from a commit.
+    /// The files whose version in the index (with `is_staged`) or else in the working tree differs from a commit.
     pub(super) fn raw_uncommitted(
         &self,
         since: Option<&str>,
@@ -257,12 +258,12 @@ impl Repository {
         Ok(git::read_changes(&call.run()?)?.into_iter().filter_map(raw).collect())
     }
 
-    /// The files of the working tree that differ from a commit, or that the commit does not have.
+    /// The files that differ between a commit and the working tree, including untracked files.
     pub(super) fn raw_in_working_tree(&self, since: Option<&str>) -> Result<Vec<RawChange>, Error> {
-        // Before the first commit, the files in the index are new, too.
+        // If there is no commit yet, the files in the index are new, too.
         let cached: &[&str] = if since.is_none() { &["--cached"] } else { &[] };
         let words = ["ls-files", "-z", "--others", "--exclude-standard"];
-        // Both processes run at once.
+        // This process runs while `raw_uncommitted` runs another one.
         let untracked = self.call(&[&words[..], cached].concat()).paths(self.paths()).stream()?;
         let mut found = self.raw_uncommitted(since, false)?;
         let known: HashSet<String> = found.iter().map(|it| it.path.clone()).collect();
@@ -294,7 +295,7 @@ impl Iterator for LogCommits {
 pub(super) fn content(oid: &str, found: Found) -> Result<Vec<u8>, GitError> {
     match found {
         Found::Missing => Err(GitError::NotFetched { oid: oid.to_owned() }),
-        // The file is then reported like every file that is too large.
+        // The returned content is also too large, so the file is reported like every file that is too large.
         Found::TooLarge(_) => Ok(vec![b'\n'; MAX_FILE + 1]),
         found => Ok(found.blob().unwrap_or_default()),
     }
@@ -325,7 +326,7 @@ fn commit(entry: LogEntry) -> LogCommit {
     }
 }
 
-/// A path that is not UTF-8 belongs to no plan.
+/// Returns `None` for a path that is not UTF-8, because it belongs to no plan.
 fn raw(change: git::RawChange) -> Option<RawChange> {
     let path = String::from_utf8(change.path).ok()?;
     let blob = |mode: u32, oid: &Oid| {

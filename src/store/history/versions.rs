@@ -1,4 +1,5 @@
-//! The versions of files: git prints them and threads parse them, while earlier versions are already used.
+//! Reads the versions of files. Git prints them and several threads parse them, while the caller already uses earlier
+//! versions.
 
 use std::cell::OnceCell;
 use std::collections::{HashMap, VecDeque};
@@ -14,19 +15,19 @@ use crate::plan::words::Words;
 use crate::store::history::repository::{RawChange, Repository, content, unexpected};
 use crate::store::load::parallel::{in_order, n_threads, taken};
 
-/// How many versions one process of git prints: starting it costs as much as printing a hundred.
+/// How many versions one git process prints. Starting a process takes as long as printing a hundred versions.
 const AT_ONCE: usize = 1_000;
 
-/// How many versions a thread parses at once: waking another thread costs more than parsing most of them.
+/// How many versions a thread parses at once. Waking another thread takes longer than parsing most versions.
 const SHARE: usize = 16;
 
-/// How many shares can wait to be parsed, and how many to be used; this limits the memory.
+/// The largest number of shares that wait to be parsed, and of parsed shares that wait to be used. This limits the memory.
 const WAITING: usize = 16;
 
 /// A slot for a version. It is filled after the slots of all versions that were requested before.
 type Slot = Rc<OnceCell<Rc<Version>>>;
 
-/// A file of a change whose versions were requested.
+/// A changed file whose versions were requested.
 pub(super) struct FileVersions {
     place: Place,
     path: String,
@@ -54,7 +55,7 @@ impl<'a> Versions<'a> {
         Self { context, repository, wanted: Vec::new(), expected, last, parser: None }
     }
 
-    /// Reads the versions of files at once.
+    /// Requests the versions of files, and waits for them.
     pub(super) fn read(mut self, files: &[RawChange]) -> Result<Vec<FileChange>, Error> {
         let asked = self.ask(files);
         self.get(asked)
@@ -97,7 +98,7 @@ impl<'a> Versions<'a> {
         parser.ask.send(std::mem::take(&mut self.wanted)).ok();
     }
 
-    /// The files of a change with their versions.
+    /// Returns the files of a change with their versions. Waits until the versions are parsed.
     pub(super) fn get(&mut self, asked: Vec<FileVersions>) -> Result<Vec<FileChange>, Error> {
         let mut found = Vec::with_capacity(asked.len());
         for FileVersions { place, path, old, new } in asked {
@@ -113,8 +114,8 @@ impl<'a> Versions<'a> {
             if let Some(version) = slot.get() {
                 return Ok(Rc::clone(version));
             }
-            // The request is sent only when git has nothing left to print: otherwise each version would need a process
-            // of its own.
+            // The request is sent only when git has printed all that was requested before. Otherwise each version could
+            // need its own git process.
             if !self.wanted.is_empty() && self.wanted.len() == self.expected.len() {
                 self.send();
             }
@@ -133,7 +134,7 @@ pub(super) fn place(repository: &Repository, file: &RawChange) -> Option<(Place,
     Some((Place::of(&path)?, path))
 }
 
-/// A blob, and the file as which it is parsed.
+/// A blob, and the kind and path of its file.
 struct Wanted {
     oid: String,
     place: Place,
@@ -143,7 +144,7 @@ struct Wanted {
 /// The versions that a thread parses at once. An error is always the last item.
 type Share = Vec<Result<(Wanted, Vec<u8>), GitError>>;
 
-/// The threads that parse.
+/// The threads that read and parse versions.
 struct Parser {
     ask: mpsc::Sender<Vec<Wanted>>,
     parsed: Box<dyn Iterator<Item = Result<Version, GitError>>>,
@@ -171,7 +172,7 @@ impl Parser {
     }
 }
 
-/// Reads the blobs from git, until no more are requested or the receiver is gone.
+/// Reads the requested blobs from git. Ends after an error, or if the sender or the receiver is gone.
 fn print(git: &Git, asked: &mpsc::Receiver<Vec<Wanted>>, give: &mpsc::SyncSender<(usize, Share)>) {
     let (mut nth, mut share) = (0, Share::new());
     for wanted in asked {

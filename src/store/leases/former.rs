@@ -1,13 +1,13 @@
 //! Records of a claimed step under its former numbers.
 //!
-//! A working tree may renumber a claimed step while another working tree still has the step under its old number, and
-//! the record is named by the number. Therefore the old number has a file next to the records, `<key>.was`, with an
-//! entry for each claim on a step that had this number. The entry says which record has the claim. It counts in a
-//! working tree only if the step with the old number is the one that was claimed, because another step may have
-//! received the number.
+//! A record is named by its step's number. If a working tree renumbers a claimed step, other working trees still have the
+//! step under its old number. Therefore a file `<key>.was` next to the records is written for the old number. It has an
+//! entry for each claim on a step that had this number. The entry says which record has the claim. Because another step
+//! may have received the old number, the entry counts in a working tree only if the step with the old number there is
+//! the claimed one.
 //!
-//! An entry is written before the record gets its new name, and it counts only while that record has the same claim. A
-//! renumbering that is killed in between therefore leaves the claim in force under the old number, or under both.
+//! An entry is written before the record is written under its new name, and the entry counts only while that record has
+//! the same claim. If a renumbering is killed, the claim therefore remains in force under the old number, or under both.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -31,8 +31,8 @@ pub(super) fn former(key: &str) -> String {
     format!("{key}{FORMER}")
 }
 
-/// An entry: a claimed step under a number that is not the number of its record, or that the step had when it was
-/// removed.
+/// An entry for a claimed step under another number than that of its record. If the step was removed, it is an entry for
+/// the record's number, and contains the record.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Was {
     pub(super) step: String,
@@ -67,7 +67,7 @@ pub(crate) struct Move<'a> {
 pub(super) struct LocatedRecord {
     pub(super) key: String,
     pub(super) record: Record,
-    /// It is part of an entry, because its step was removed.
+    /// Whether the record is part of an entry, because its step was removed.
     is_gone: bool,
 }
 
@@ -86,10 +86,10 @@ impl LocatedRecord {
 impl Leases<'_> {
     /// Whether a step of this tree is the one that had the claim under this number.
     ///
-    /// If the claim's id is in the step's claim line or attempts, it is that step. If the id is in another step of the
-    /// plan instead, it is not. Otherwise the title decides. In the tree that renumbered the step, another title means
-    /// another step. In other trees the title may have been edited, so there the step counts as the same unless another
-    /// step has the title.
+    /// If the claim's id is in the claim line or the attempts of `step`, this is true. If the id is in another step of the
+    /// plan instead, it is false. Otherwise the title decides. In the tree that renumbered the step, a different title means
+    /// a different step. In other trees the title may have been edited, so a different title counts as an edit if no other
+    /// step of the plan has the recorded title.
     pub(super) fn is_same(&self, plan: &Plan, step: &Step, claim: &str, same: &Same) -> bool {
         let others = || plan.steps.iter().filter(|it| it.id != step.id);
         if step.names_claim(claim) {
@@ -141,12 +141,13 @@ fn gone(entries: &[Was], claim: &str) -> Option<Record> {
 }
 
 impl Locked<'_> {
-    /// Finds the record of a step's present or past claim, under its number or a later one.
+    /// Finds the record of a step's present or past claim, under the step's own number or another one.
     pub(super) fn found(&self, step: &Step) -> Option<LocatedRecord> {
         self.found_in(step, None)
     }
 
-    /// Like [`Self::found`], for a step as it is in this plan.
+    /// Like [`Self::found`]. `plan` is the plan that contains the step. If it is `None`, the plan is read from the files
+    /// when it is needed.
     fn found_in(&self, step: &Step, plan: Option<&Plan>) -> Option<LocatedRecord> {
         let key = self.leases.key(&step.id);
         let own = self.get(&key).map(|record| LocatedRecord::own(key.clone(), record));
@@ -167,7 +168,7 @@ impl Locked<'_> {
         named.next().or(own)
     }
 
-    /// Like [`Self::found`], for the step with this id in the present files.
+    /// Like [`Self::found`], for the step that has this id in the files now.
     pub(super) fn found_by_id(&self, id: &StepId) -> Option<LocatedRecord> {
         let key = self.leases.key(id);
         let own = || self.get(&key).map(|record| LocatedRecord::own(key.clone(), record));
@@ -179,7 +180,7 @@ impl Locked<'_> {
         step.map_or_else(own, |(plan, step)| self.found_in(step, Some(plan)))
     }
 
-    /// The live plan of a step, as it is now.
+    /// Reads the plan of a step from the files; `None` if it is missing or archived.
     pub(super) fn plan_of(&self, id: &StepId) -> Option<Plan> {
         load::one_plan(self.leases.context, &id.plan).ok().flatten().filter(|it| !it.is_archived)
     }
@@ -337,8 +338,8 @@ impl Locked<'_> {
         }
     }
 
-    /// Adds to the log lines of the old number what identifies the step, and copies the lines to the new number, if
-    /// there is one.
+    /// Adds `same`, which identifies the step, to the log lines of the old number. If there is a new number, copies the
+    /// lines to it.
     fn log_moved(&self, from: &StepId, to: Option<(&StepId, &String)>, same: &Same) {
         let from = self.leases.key(from);
         let lines = self.lines(&from);

@@ -21,18 +21,19 @@ use crate::text::typed::shell_word;
 /// The records, locked so that no other process writes them.
 pub(crate) struct Locked<'a> {
     pub(super) leases: Leases<'a>,
-    /// `None` if records cannot be written here, or must not be.
+    /// `None` in a dry run, or if the records cannot be written.
     pub(super) records: Option<LockedRecords>,
-    /// Only one thread at a time writes the log.
+    /// Locked while the log is changed, so that only one thread changes it at a time.
     closing: Mutex<()>,
 }
 
 /// Whether the records must be shared with all working trees.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Sharing {
-    /// A claim: refused if there are several working trees and their shared records cannot be locked.
+    /// They must be shared. Used for a claim, which is refused if there are several working trees and their shared records
+    /// cannot be locked.
     Wanted,
-    /// Any other change, or a claim with `--force`.
+    /// They need not be shared. Used for a claim with `--force`, and for all other changes.
     Waived,
 }
 
@@ -68,7 +69,7 @@ impl<'a> Locked<'a> {
         Ok(Self::own(leases))
     }
 
-    /// For a dry run: records are read, and none is written.
+    /// For a dry run: records are read but not written.
     pub(crate) fn look_at(leases: Leases<'a>) -> Self {
         Self { leases, records: None, closing: Mutex::default() }
     }
@@ -80,7 +81,8 @@ impl<'a> Locked<'a> {
         Self { leases: Leases { own, ..leases }, records, closing: Mutex::default() }
     }
 
-    /// Like [`Leases::annotate`], with the locks held, so the process that began an unfinished claim is dead.
+    /// Like [`Leases::annotate`]. Because the locks are held, the process that began an unfinished claim is dead. A dry run
+    /// holds no lock, so it treats such a claim as in force.
     pub(crate) fn annotate(&self, plans: Plans) -> Plans {
         let unfinished = if self.records.is_some() { Unfinished::Interrupted } else { Unfinished::Held };
         self.leases.annotate_as(plans, unfinished, None)
@@ -124,8 +126,7 @@ impl<'a> Locked<'a> {
         let _alone = self.closing.lock().unwrap_or_else(PoisonError::into_inner);
         let key = self.leases.key(step);
         let before = self.found_by_id(step);
-        // If the file lost its claim, only the record shows it. The record is replaced now, so the claim is logged
-        // first.
+        // The previous claim is logged before its record is replaced, because the step's file may no longer contain it.
         if let Some(found) = &before {
             self.close(&found.key, &found.record, Ended::TakenOver);
         }
@@ -145,7 +146,7 @@ impl<'a> Locked<'a> {
         Ok(())
     }
 
-    /// Confirms a claim that was made and then interrupted; does nothing if it is already recorded.
+    /// Confirms a claim that was interrupted before it was confirmed. Does nothing if it is already confirmed.
     pub(crate) fn complete(&self, step: &StepId, claim: &str) -> Result<(), Error> {
         let prepared = self.get(&unfinished(&self.leases.key(step)));
         if prepared.is_some_and(|it| it.claim == claim) { self.confirm(step) } else { Ok(()) }
@@ -165,7 +166,8 @@ impl<'a> Locked<'a> {
         Error::failed("io-error", format!("`{dir}` cannot be written: {}", error_text(error)), hint)
     }
 
-    /// The step's file already has the claim. It is not in force: the next claim finds it unfinished.
+    /// The error for a claim that cannot be confirmed. The step's file already contains the claim, but the claim is not in
+    /// force: the next `planwatch claim` finds it unfinished.
     fn unconfirmed(&self, step: &StepId, error: &std::io::Error) -> Error {
         let Error::Failed { code, message, hint } = self.failed(error) else { return self.failed(error) };
         let Some(record) = self.get(&unfinished(&self.leases.key(step))) else {
@@ -178,7 +180,7 @@ impl<'a> Locked<'a> {
         Error::Failed { code, message, hint }
     }
 
-    /// Renews the lease from now on; returns its end.
+    /// Renews the lease, beginning now. Returns its new end; `None` if the claim has no record, or if it cannot be written.
     pub(crate) fn renew(&self, step: &StepId, claim: &str, lease: Option<i64>) -> Option<Time> {
         let own = self.get(&self.leases.key(step)).filter(|it| it.claim == claim);
         let mut found = match own {
@@ -191,14 +193,15 @@ impl<'a> Locked<'a> {
         let (until, lease) = (record.until, record.lease);
         // If this fails, the earlier end remains.
         self.replace(&found).ok()?;
-        // The cached queue of a daemon relies on leases of at least `LONG_LEASE`; a change of the log makes it invalid.
+        // The cached queue of a daemon assumes that leases last at least `LONG_LEASE` seconds. A change of the log makes
+        // the queue invalid.
         if lease < LONG_LEASE {
             self.touch_log(&found.key);
         }
         Some(until)
     }
 
-    /// Gives a claim in a file the record that it lacks on this machine.
+    /// Makes the record of a claim that a step's file contains but that has no record on this machine.
     pub(crate) fn adopt(&self, new: &NewRecord<'_>) -> Result<(), Error> {
         self.prepare(new)?;
         self.confirm(&new.step.id)
@@ -252,7 +255,8 @@ impl<'a> Locked<'a> {
         self.end(&found, if after.is_closed() { Ended::Closed } else { Ended::Open });
     }
 
-    /// Removes the record of a step's claim, unless it is of another working tree that still exists; see [`forget`].
+    /// Removes the record of a step's claim without logging its end; see [`forget`]. Keeps the record if the claim was made
+    /// in another working tree that still exists.
     pub(crate) fn forget(&self, step: &StepId) {
         if let Some(found) = self.found_by_id(step).filter(|it| self.is_ours(it)) {
             self.remove(&found);
@@ -275,7 +279,7 @@ impl<'a> Locked<'a> {
             claim: record.claim.clone(),
             by: record.by.clone(),
             at: record.at,
-            // An undo or a checkout cannot restore a claim that was taken over.
+            // `None` prevents an undo or a checkout from restoring a claim that was taken over.
             until: (ended != Ended::TakenOver).then_some(record.until),
             process: record.process.clone(),
             is_open: ended != Ended::Closed,
@@ -290,7 +294,7 @@ impl<'a> Locked<'a> {
     /// Logs that a step was closed without a claim, or under a claim that has no record on this machine.
     fn close_unrecorded(&self, key: String, step: &Step, claim: Option<&str>) {
         let context = self.leases.context;
-        // Lines are distinguished by the claim's id. This id is used if there is no claim.
+        // Lines are distinguished by the claim's id, so a line without a claim needs an id, too.
         let made_up =
             || format!("u{}", &blake3::hash(format!("{key} {}", context.now).as_bytes()).to_hex()[..7]);
         let closed = Closed {
@@ -318,7 +322,8 @@ impl<'a> Locked<'a> {
         self.relog_all(&key, |it| Some(it).filter(|it| it.is_open || !is_of(it)));
     }
 
-    /// Which lines of the log are about this step, rather than about another one that had its number.
+    /// Returns a function that tells whether a log line is about this step. A line under the step's number may be about
+    /// another step.
     fn are_of(&self, step: &StepId) -> impl Fn(&Closed) -> bool {
         let key = self.leases.key(step);
         let lines = self.lines(&key);
@@ -333,7 +338,8 @@ impl<'a> Locked<'a> {
         move |it| claims.contains(&it.claim)
     }
 
-    /// Changes the log lines of a step whose closing was undone: its claims then count as ended with the step open.
+    /// Changes the log lines of a step that an undo reopened, so that they no longer show the step as closed. Lines of other
+    /// working trees and branches stay unchanged.
     fn reopen(&self, step: &StepId) {
         let key = self.leases.key(step);
         let is_of = self.are_of(step);
@@ -342,7 +348,7 @@ impl<'a> Locked<'a> {
     }
 }
 
-/// What a change of a step does to its claim besides what the step's file shows.
+/// Effects of a change on the step's claim that the step's file does not show.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Effect {
     /// The owner of the claim made the change, so the lease is renewed.
@@ -412,13 +418,15 @@ pub(super) fn if_recorded(
     }
 }
 
-/// Removes the record of a step's claim, and does not log its end: the step was removed or archived, it is released
-/// although its file has no claim, or another machine has taken it over.
+/// Removes the record of a step's claim without logging its end.
+///
+/// This is used if the step was removed or archived, if it is released although its file has no claim, if its claim is
+/// undone, or if another machine has taken it over.
 pub(crate) fn forget(context: &Context, step: &StepId) {
     if_recorded(context, |it| it.has_any(&it.key(step)), |it| it.forget(step));
 }
 
-/// Ends a claim of this process that the step's file does not have. The records of other claims stay.
+/// Ends a claim of this process that the step's file does not contain. The step's records of other claims stay.
 pub(crate) fn end_unclaimed(context: &Context, claim: &str) {
     let Some(record) = Leases::of(context).find(claim) else { return };
     let Some(step) = read_step_id(&record.step) else { return };

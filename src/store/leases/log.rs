@@ -4,10 +4,10 @@
 //! line begins with the key and the step, and the rest is parsed only if these match.
 //!
 //! # When a line is dropped
-//! If the step was left open, a line is kept while the claim may be restored or a late result may arrive: until a week
-//! after its lease has ended. If the step was closed, the line also prevents workers on other branches from repeating
-//! the step. Such a line is dropped when its branch is deleted, or, after that week, when every working tree of the
-//! repository shows the step closed or does not have it. If something cannot be read, the line stays.
+//! If the step was left open, its line is needed in case the claim is restored or a late result arrives. The line is
+//! dropped a week after the lease has ended. If the step was closed, its line also prevents workers on other branches
+//! from repeating the step. The line is dropped when its branch is deleted. It is also dropped after a week, once the
+//! step is closed or missing in every working tree of the repository. If something cannot be read, the line stays.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -30,8 +30,8 @@ pub(crate) const UNSPLIT: &str = "closed";
 /// Each time a file of the log has grown by this many bytes, lines that are no longer needed are removed.
 const SHORTEN: u64 = 16 << 10;
 
-/// How many seconds after the end of its lease an ended claim is remembered, so that a late result is still saved: a
-/// week.
+/// For how long an ended claim is remembered after the end of its lease, in seconds: a week. A late result that arrives
+/// during this time is still saved.
 const REMEMBERED: i64 = 7 * 24 * 60 * 60;
 
 pub(crate) fn is_log(name: &str) -> bool {
@@ -63,7 +63,7 @@ pub(super) struct Closed {
     pub(super) until: Option<Time>,
     #[serde(default)]
     pub(super) process: Option<Process>,
-    /// The step was left open, so the line only says that there was such a claim.
+    /// Whether the step was left open. If so, the line only records that the claim existed.
     #[serde(default)]
     pub(super) is_open: bool,
     /// The step's file, relative to the plans directory; none in lines of earlier releases.
@@ -79,7 +79,8 @@ pub(super) struct Closed {
     pub(super) place: Place,
 }
 
-/// The key and the step of a line, found without parsing it; none if they are written in another way.
+/// Finds the key and the step of a line without parsing it; `None` if the line does not begin with them, or if the step
+/// contains an escape sequence.
 fn head(line: &[u8]) -> Option<(&str, &str)> {
     let line = line.strip_prefix(br#"{"key":""#)?;
     let (key, line) = line.split_at_checked(line.iter().position(|it| *it == b'"')?)?;
@@ -91,7 +92,8 @@ fn head(line: &[u8]) -> Option<(&str, &str)> {
     Some((std::str::from_utf8(key).ok()?, std::str::from_utf8(step).ok()?))
 }
 
-/// Parses the lines whose key and step may be wanted.
+/// Parses the lines with a key and a step for which `may_be` returns true. A line in which [`head`] does not find them is
+/// always parsed.
 pub(super) fn lines_of<'a>(
     bytes: &'a [u8],
     mut may_be: impl FnMut(&str, &str) -> bool + 'a,
@@ -143,8 +145,7 @@ impl Leases<'_> {
         is_there && (is_recent || !self.is_closed_everywhere(closed, seen))
     }
 
-    /// Whether every working tree shows the step closed, or does not have it; if that is unknown, the step counts as
-    /// open.
+    /// Whether the step is closed or missing in every working tree. If that cannot be determined, the step counts as open.
     fn is_closed_everywhere(&self, closed: &Closed, seen: &mut Seen) -> bool {
         let known = || self.worktree.as_ref().and_then(|it| self.context.plans.worktrees(it));
         let Some(worktrees) = seen.worktrees.get_or_insert_with(known) else { return false };
@@ -161,8 +162,9 @@ impl Leases<'_> {
         })
     }
 
-    /// Whether a step is open again where it was closed, as after `git reset --hard`. `git pull --autostash` has that
-    /// effect for some seconds, so the file must have been like this for a minute.
+    /// Whether the closing of `step`, which is open now, was discarded, for example by `git reset --hard`. This is so if
+    /// `closed`, where it was closed, is this working tree and branch. `git pull --autostash` discards changes only for some
+    /// seconds, so the file must also have been unchanged for a minute.
     pub(super) fn is_dropped(&self, closed: &Place, step: &Step) -> bool {
         let is_here = closed.branch.is_some() && *closed == self.place;
         self.is_uncacheable.fetch_or(is_here, Ordering::Relaxed);
@@ -245,7 +247,7 @@ impl Locked<'_> {
     }
 }
 
-/// Splits the log of earlier releases. If it is interrupted, some lines exist twice, which has no effect.
+/// Splits the log of earlier releases. If the split is interrupted, some lines exist twice. This does no harm.
 fn split(records: &LockedRecords) {
     let Ok(Some(bytes)) = records.records().read_log(UNSPLIT) else { return };
     let mut files: HashMap<String, Vec<u8>> = HashMap::new();
@@ -270,7 +272,8 @@ mod tests {
     const OPEN: Option<&str> = Some("---\nstatus: pending\n---\n# One\n");
     const DONE: Option<&str> = Some("---\nstatus: completed\n---\n# One\n");
 
-    /// A repository at `/` on `main`, and a second working tree of it; each has the step as given.
+    /// A repository at `/` on `main`, and a second working tree of it at `/other`. `here` and `other` are the contents of
+    /// the step's file in each; `None` if the file is missing.
     fn machine(here: Option<&str>, other: Option<&str>, more: &[(&str, &str)]) -> Machine {
         let mut files = vec![
             ("/.git/HEAD", "ref: refs/heads/main\n"),
@@ -344,7 +347,7 @@ mod tests {
             let leases = Leases::of(&context);
             let closed = ended(&leases, REMEMBERED + DAY, "main");
             assert_eq!(leases.is_needed(&closed, &mut Seen::default()), is_needed, "{more:?}");
-            // Lines of earlier releases do not say which file it was.
+            // Lines of earlier releases do not contain the path of the step's file.
             let old = Closed { file: None, ..closed };
             assert!(leases.is_needed(&old, &mut Seen::default()), "{more:?}");
         }
@@ -390,7 +393,7 @@ mod tests {
         assert!(read[0].len() * 100 < all, "{} of {all}", read[0].len());
         let parsed = lines_of(read[0], |_, step| Leases::may_be_closed_elsewhere(&plans, step));
         assert_eq!(parsed.count(), 1);
-        // Loading all plans parses no more.
+        // Loading all plans parses only this one line, too.
         let looked = files
             .values()
             .flat_map(|it| lines_of(it, |_, step| Leases::may_be_closed_elsewhere(&plans, step)));

@@ -24,7 +24,8 @@ pub(super) fn add(context: &Context, claims: &mut Claims, plans: &Plans) {
     }
 }
 
-/// A record that cannot be read still holds its step. Only the record's name identifies the step.
+/// Adds the records that cannot be read, because each of them still reserves its step. The name of such a record
+/// identifies the step.
 fn add_unreadable(state: &SyncState, claims: &mut Claims, plans: &Plans, records: &BTreeMap<Name, Sighting>) {
     let is_unreadable = |name: &Name| records.get(name).is_some_and(|it| it.record.is_none());
     if !records.keys().any(is_unreadable) {
@@ -38,7 +39,7 @@ fn add_unreadable(state: &SyncState, claims: &mut Claims, plans: &Plans, records
     }
 }
 
-/// This clone's own claims are in its leases.
+/// Whether the record is of a claim of this clone. Such claims are added from the records on this machine.
 fn is_own(state: &SyncState, name: &Name, record: &Record) -> bool {
     state.own_of(name).is_some_and(|it| it.claim == record.id)
 }

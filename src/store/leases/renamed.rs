@@ -1,7 +1,7 @@
-//! Plans that were renamed in one working tree: the others may still have the old name.
+//! Plans that were renamed in one working tree, while other working trees may still have them under the old name.
 //!
-//! The file `renamed` lists the renamings. A claim of a step is recorded under all names of its plan, like a claim of a
-//! step that got another number (`former`), so it holds for that step in every working tree.
+//! The file `renamed` lists the renamings. A claim is recorded under all names of its step's plan, in the same way as a
+//! claim on a step that got another number (`former`). The claim therefore holds in every working tree.
 
 use std::path::PathBuf;
 
@@ -22,7 +22,7 @@ const MOST: usize = 64;
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Renamed {
-    /// The plans directory in its working tree.
+    /// The path of the plans directory, relative to its working tree.
     plans: String,
     from: String,
     to: String,
@@ -56,7 +56,7 @@ impl Locked<'_> {
         records.put(RENAMED, &bytes_of(&all)).ok();
     }
 
-    /// The ids that the step has where its plan has another name.
+    /// The ids of the step under the other names of its plan.
     fn other_ids(&self, step: &StepId) -> Vec<OtherId> {
         let plans = &self.leases.place.plans;
         let all: Vec<_> = self.renamings().into_iter().filter(|it| it.plans == *plans).collect();

@@ -7,7 +7,7 @@ use super::locked::error_text;
 pub(crate) struct NotShared {
     pub(crate) path: String,
     pub(crate) why: String,
-    /// There is another working tree that should see them.
+    /// Whether another working tree exists, which should see the records.
     pub(crate) is_missed: bool,
 }
 

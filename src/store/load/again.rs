@@ -20,7 +20,7 @@ pub(crate) type KeptPlans = HashMap<Key, KeptPlan>;
 #[derive(Debug)]
 pub(crate) struct KeptPlan {
     bodies: Bodies,
-    /// How it was read; see [`reader`].
+    /// The value of [`reader`] when the plan was read.
     reader: u64,
     files: HashMap<String, Row>,
     kept: Kept,
@@ -30,14 +30,14 @@ pub(crate) struct KeptPlan {
 #[derive(Debug, Clone, Copy)]
 struct Row {
     stamp: Stamp,
-    /// Only the content shows whether the file is the same.
+    /// Whether an equal stamp does not prove that the file is unchanged, so that the file is read again.
     is_in_doubt: bool,
-    /// It has several hard links.
+    /// Whether the file has several hard links.
     is_linked: bool,
 }
 
 impl KeptPlan {
-    /// Takes the steps of the plan back, so that the next reading can use them again.
+    /// Stores the steps of the plan again, so that the next reading can reuse them.
     pub(crate) fn take_back(&mut self, plan: Plan) {
         self.kept.take_back(plan);
     }

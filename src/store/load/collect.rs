@@ -21,7 +21,7 @@ pub(super) type InDirectory = (Option<Seen>, Vec<Trouble>);
 /// The result of reading a plan's directory.
 pub(super) struct Seen {
     pub(super) key: Key,
-    /// The position of its head among those of the index.
+    /// The position of the directory's head in [`Comparison::heads`]; `None` if it has no head there.
     pub(super) at: Option<usize>,
     pub(super) row_state: RowState,
     /// Present only if summaries are wanted.
@@ -59,7 +59,8 @@ pub(super) struct Comparison<'a> {
 }
 
 impl Comparison<'_> {
-    /// Compares directories in several threads. Returns what could not be read in the plans directory outside of them.
+    /// Compares directories in several threads. Returns what could not be read in the plans directory outside of these
+    /// directories.
     pub(super) fn at(
         self,
         place: Where<'_>,
@@ -96,7 +97,8 @@ impl Comparison<'_> {
             }
             _ => None,
         };
-        // The summary is made in this thread, because freeing another thread's memory waits for that thread.
+        // The summary is made in the thread that has read the plan, because freeing memory of another thread waits for
+        // that thread.
         let summary = match (&mut row_state, at, self.summaries) {
             (RowState::Read(_, plan), ..) if self.wanted == Wanted::Summaries => {
                 plan.take().map(|it| Ok(it.summarize()))
@@ -117,7 +119,7 @@ impl Comparison<'_> {
 /// Decodes unchanged plans from the data of the index.
 pub(super) struct FromIndex<'scope, 'a> {
     snapshot: &'a Snapshot<'a>,
-    /// `None` if no plans are wanted, or only summaries or changed plans, which come with [`Seen`].
+    /// `None` if unchanged plans are not wanted. Summaries and changed plans are in [`Seen`].
     decoding: Option<Decoding<'scope, 'a>>,
 }
 
@@ -126,14 +128,14 @@ pub(super) struct Gathered<'scope, 'a> {
     wanted: Wanted,
     heads: &'a [Head],
     unchanged: Option<FromIndex<'scope, 'a>>,
-    /// Which heads have a directory.
+    /// For each head, whether its directory still contains a plan.
     is_there: Vec<bool>,
     trouble: Vec<Trouble>,
     fresh: Fresh,
 }
 
 impl<'scope, 'a: 'scope> FromIndex<'scope, 'a> {
-    /// For about this many plans.
+    /// `n` is the approximate number of plans.
     pub(super) fn of(
         snapshot: &'a Snapshot<'a>,
         n: usize,

@@ -16,7 +16,7 @@ const WAITING: usize = 64;
 
 type Job<'a> = (&'a Head, Vec<u8>);
 
-/// Decodes data here or in threads.
+/// Decodes data in the calling thread or in threads of its own.
 pub(super) enum Decoding<'scope, 'a> {
     Here(Vec<Plan>),
     InThreads {
@@ -26,7 +26,7 @@ pub(super) enum Decoding<'scope, 'a> {
 }
 
 impl<'scope, 'a: 'scope> Decoding<'scope, 'a> {
-    /// For about `n` plans.
+    /// `n` is the approximate number of plans.
     pub(super) fn of(n: usize, scope: &'scope Scope<'scope, '_>) -> Self {
         if n <= FEW {
             return Self::Here(Vec::new());
@@ -45,7 +45,7 @@ impl<'scope, 'a: 'scope> Decoding<'scope, 'a> {
     pub(super) fn put(&mut self, head: &'a Head, data: Vec<u8>) -> Result<(), IndexError> {
         match self {
             Self::Here(plans) => plans.push(head.plan(&data)?),
-            // A thread ends early only if it finds damage, which `finish` returns.
+            // Sending fails only if all threads have found damage and ended. `finish` returns their error.
             Self::InThreads { jobs, .. } => drop(jobs.send((head, data))),
         }
         Ok(())

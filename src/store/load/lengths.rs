@@ -1,7 +1,7 @@
 //! The lengths that files had when planwatch last read them, from the index.
 //!
-//! For a file that had just lost more than half of its length at that time, or that disappeared a moment ago, it is the
-//! length from before.
+//! If a file had just lost more than half of its length at that time, or if it disappeared a moment ago, its length is the
+//! one before this loss.
 
 use std::collections::HashMap;
 use std::path::{Component, Path};
@@ -21,7 +21,7 @@ impl Lengths for Context {
     }
 }
 
-/// The lengths of a plan's files in the index; no index is created for this.
+/// Reads the lengths of a plan's files from the index. Does not create an index if there is none.
 pub(super) fn lengths_of(context: &Context, key: &Key) -> LengthsOf {
     let files = || {
         context.plans.index_dir().filter(|it| Index::len_in(it).is_some())?;

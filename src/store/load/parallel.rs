@@ -20,7 +20,7 @@ const WAITING: usize = 8;
 /// From this many items on, each thread reserves memory first if the results are [`Results::Plans`].
 const MANY: usize = 512;
 
-/// How much memory such a thread reserves.
+/// How much memory such a thread reserves, in bytes.
 const ROOM: usize = 30 << 20;
 
 /// The size of the results.
@@ -164,7 +164,7 @@ mod tests {
         let (tell, told) = mpsc::channel();
         let (tell, told) = (Mutex::new(tell), Mutex::new(told));
         let work = |it: &usize| {
-            // The first share ends when another thread has finished its own and takes one more.
+            // The first share is finished only after another thread has begun the third share.
             if *it == 0 {
                 told.lock().unwrap().recv().unwrap();
             } else if *it == SHARE * 2 {

@@ -1,6 +1,6 @@
-//! One plan with all that an answer about it can depend on, read from the files.
+//! Loads one plan from the files, with everything that an answer about it can depend on.
 //!
-//! Reading the files costs less than opening the index: other directories are read only if a dependency leads there.
+//! This costs less than opening the index, because other directories are read only if a dependency leads there.
 
 use std::collections::{BTreeSet, HashSet};
 use std::path::Path;
@@ -21,11 +21,11 @@ use crate::plan::read::Bodies;
 /// the plan, or if the plan has more files than this and [`IndexCheck::Lazy`] is set.
 const MANY: usize = 64;
 
-/// Loads a plan from its files, and what its steps wait for; for a program, all plans.
+/// Loads a plan, and what its steps wait for, from the files. If the plan is a program, loads all plans.
 ///
-/// If `with_dependents` is set, all plans are loaded, unless a daemon names the dependents and there are at most
-/// [`MANY`] of them. With [`IndexCheck::Lazy`], a plan of many files is taken from the index, which is faster than
-/// reading it.
+/// If `with_dependents` is set, also loads the plans with steps that wait for this plan. If no daemon names them, or if
+/// there are more than [`MANY`] of them, loads all plans. With [`IndexCheck::Lazy`], a plan of many files is taken from
+/// the index, which is faster than reading the files.
 pub(super) fn load(context: &Context, id: &PlanId, with_dependents: bool, check: IndexCheck) -> Plans {
     if check == IndexCheck::Lazy && context.plans.names(Path::new(id.as_str())).len() > MANY {
         return all(context, check);
@@ -53,7 +53,7 @@ fn dependents(context: &Context, id: &PlanId) -> Option<Dependents> {
     }
 }
 
-/// None for a program, and if too many plans are reached.
+/// `None` if the plan is a program, or if too many plans would have to be read.
 fn reached(context: &Context, id: &PlanId, names: Names, beside: &[Key]) -> Option<Plans> {
     let mut around = Around { context, names, loaded: BTreeSet::new(), plans: Vec::new(), kept: None };
     around.load_spellings(id);
@@ -68,7 +68,7 @@ fn reached(context: &Context, id: &PlanId, names: Names, beside: &[Key]) -> Opti
 /// plans. Once more than 64 live plans have been looked up, including missing ones, no further dependency is followed. At
 /// most 64 dependent plans are loaded.
 ///
-/// `kept` has what was read earlier; afterwards it has what was read now.
+/// `kept` contains what earlier calls have read. It is updated.
 pub(crate) fn near(
     context: &Context,
     id: &PlanId,
@@ -87,10 +87,11 @@ pub(crate) fn near(
     Plans::judged(plans)
 }
 
-/// Adds to `seen` the steps of plans other than `own` on which `steps` depend, and returns those that were not in it.
+/// Finds the steps of plans other than `own` on which `steps` depend. Returns those that `seen` does not contain, and adds
+/// them to `seen`.
 ///
-/// Each step is followed once, because each step of a plan may name all of the plan's steps. All steps of `own` are
-/// followed anyway.
+/// With `seen`, each step is followed only once, although many steps may name it. Steps of `own` are left out, because all
+/// of them are followed anyway.
 fn unseen<'a>(
     seen: &mut HashSet<StepId>,
     own: &PlanId,
@@ -127,7 +128,7 @@ struct Around<'a> {
     names: Names,
     loaded: BTreeSet<Key>,
     plans: Vec<Plan>,
-    /// What was read, for the next time; `None` if the plans are read once.
+    /// Stores what was read for the next call of [`near`]; `None` for other callers.
     kept: Option<&'a mut KeptPlans>,
 }
 
@@ -165,7 +166,7 @@ impl Around<'_> {
         self.load_all(wanted, Bodies::Keep);
     }
 
-    /// Loads the program of a plan, and the plans that its steps wait for; false if those are too many.
+    /// Loads the program of a plan, and the plans that its steps wait for. Returns false if there are too many such plans.
     fn follow(&mut self, id: &PlanId) -> bool {
         let own = || self.plans.iter().filter(|it| it.id == *id);
         let (mut seen, mut whole) = (HashSet::new(), HashSet::new());
@@ -181,7 +182,7 @@ impl Around<'_> {
             }
             let plans = || self.plans.iter().filter(|it| it.id == next.plan);
             let steps: Vec<_> = plans().filter_map(|it| it.find(&next)).collect();
-            // A long range counts as all steps of its plan. These are followed once.
+            // If a step depends on a long range of steps, all steps of its plan are followed, once for each plan.
             if steps.iter().any(|it| !it.ranges.is_empty()) && whole.insert(next.plan.clone()) {
                 open.extend(unseen(&mut seen, id, plans().flat_map(|it| &it.steps)));
             }

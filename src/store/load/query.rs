@@ -43,7 +43,8 @@ enum ClaimView {
     None,
     /// The recorded claims, too.
     Recorded,
-    /// The same, but a claim that may be unfinished counts as free: the caller checks it again under the lock.
+    /// Like `Recorded`, but a step whose claim is unconfirmed counts as free. The caller must check it again under the
+    /// lock.
     Optimistic,
 }
 
@@ -53,7 +54,7 @@ pub(crate) struct Loaded<P = Plans> {
     /// after a [scan](LoadQuery::scan) of all plans, or if [all problems](LoadQuery::with_other_problems)
     /// were asked for.
     pub(crate) problems: Vec<Problem>,
-    /// The commit of the index that holds exactly these plans, if there is one.
+    /// The commit of the index that contains exactly these plans, if there is one.
     pub(crate) commit: Option<Generation>,
 }
 
@@ -101,8 +102,8 @@ impl<'a> LoadQuery<'a> {
         Self::new(Scope::PlanAndNamed(id), ClaimView::None)
     }
 
-    /// A step with its plan's own file and all that the step waits for; without recorded claims. Other plans that these
-    /// steps name, and the plan's program, are loaded whole.
+    /// A step, its plan's own file, and those steps of the same plan on which the step depends; without recorded claims.
+    /// Other plans that these steps name, and the plan's program, are loaded whole.
     ///
     /// The step, including problems, is the same as when the whole plan is loaded. If there is no such step, the whole
     /// plan is loaded.
@@ -138,7 +139,7 @@ impl<'a, S: Copy + Into<Scope<'a>>> LoadQuery<'a, S> {
         Self { check: IndexCheck::AttestedComplete, ..self }
     }
 
-    /// Uses an earlier answer of the daemon about the index.
+    /// Uses `commit`, which the daemon has already named as the current commit of the index. `None` if it named none.
     pub(crate) fn attested_by(self, commit: Option<Generation>) -> Self {
         Self { check: IndexCheck::AttestedBy(commit), ..self }
     }
@@ -148,12 +149,12 @@ impl<'a, S: Copy + Into<Scope<'a>>> LoadQuery<'a, S> {
         Self { claims: ClaimView::None, ..self }
     }
 
-    /// A claim that may be unfinished counts as free, for callers that check again under the lock.
+    /// Treats a step whose claim is unconfirmed as free. The caller must check it again under the lock.
     pub(crate) fn with_unfinished_claims_free(self) -> Self {
         Self { claims: ClaimView::Optimistic, ..self }
     }
 
-    /// Refuses while a file on which the decision depends is being saved.
+    /// Makes [`Self::load`] fail while a file on which the decision depends is being saved.
     pub(crate) fn settled(self, files: DecisionFiles<'a>) -> Self {
         Self { settled: Some(files), ..self }
     }

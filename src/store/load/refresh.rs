@@ -23,15 +23,15 @@ use crate::plan::problem::Problem;
 use crate::plan::read::Bodies;
 use crate::plan::summary::PlanSummary;
 
-/// How often, at most, the daemon is asked which commit is current. While files are saved continuously, there may be a
-/// newer commit before the attested one is read. Comparing all files instead costs far more, and a commit of the result
-/// makes the daemon compare them, too.
+/// How many times the daemon is asked, at most, which commit is current. While files are saved continuously, the commit
+/// that it names may be outdated before it is read. The alternative is to compare all files, which costs far more. If the
+/// result of that is committed, the daemon has to compare all files, too.
 const MOST_ASKED: usize = 4;
 
-/// How often the files are compared while other processes write, or while the index is found damaged.
+/// How many times the files are compared, at most, while other processes write to the index or the index is damaged.
 const MOST_ATTEMPTS: usize = 4;
 
-/// Reading this many plans again costs less than a commit.
+/// Reading up to this many plans again costs less than a commit.
 const FEW: usize = 8;
 
 /// What is returned besides the changes.
@@ -47,25 +47,26 @@ pub(crate) enum Wanted {
 }
 
 impl Wanted {
-    /// Threads reserve memory only if summaries are loaded. The daemon's refreshes of the index never load them.
+    /// Threads reserve memory only if summaries are loaded. The daemon loads no summaries when it refreshes the index, so it
+    /// reserves no memory.
     pub(super) fn results(self) -> Results {
         if self == Self::Summaries { Results::Plans } else { Results::Little }
     }
 }
 
-/// How the index is checked against the files before anything is taken from it. The result is always what the files
-/// hold.
+/// How the index is checked against the files before anything is taken from it. The result is always the same as if the
+/// files were read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum IndexCheck {
-    /// A daemon that sees every change says which commit of the index is current. Without a daemon all files are
+    /// A daemon that sees every change names the commit of the index that is current. Without such a daemon, all files are
     /// compared with the index, and it is updated.
     Attested,
-    /// The same, but nothing is taken from the index while there are problems that belong to no plan, so that every
-    /// problem is found.
+    /// Like `Attested`, but all files are compared while there are problems that belong to no plan, so that every problem
+    /// is found.
     AttestedComplete,
-    /// As `Attested`, but the daemon has already been asked: this is its answer.
+    /// Like `Attested`, but the daemon has already been asked, and this is its answer.
     AttestedBy(Option<Generation>),
-    /// As `Attested`, for callers that load often: if only a few plans changed, they are not written into the index.
+    /// Like `Attested`, for callers that load often: if only a few plans changed, they are not written into the index.
     Lazy,
     /// All files are compared with the index, and it is updated.
     Scan,
@@ -147,7 +148,7 @@ pub(crate) struct Fresh {
     pub(crate) changed: BTreeSet<PlanId>,
     pub(crate) n_plans: usize,
     pub(crate) n_steps: usize,
-    /// How many plans' texts were passed on.
+    /// For how many plans the texts were passed to the function of [`Refresh::with_texts`].
     pub(crate) n_texts: usize,
     /// The index with exactly this content; `None` if it was not written, or if another process wrote to it meanwhile.
     pub(crate) index: Option<Index>,
@@ -157,10 +158,10 @@ pub(crate) struct Fresh {
     pub(crate) before: Option<Generation>,
 }
 
-/// The result of loading, from the index, a commit that a daemon attests.
+/// The result of loading a commit of the index that a daemon attests.
 enum FromCommit {
     Loaded(Box<Fresh>),
-    /// The index shows another commit by now.
+    /// The index is at another commit by now.
     OtherCommit,
     /// The index is damaged, or its plans were read with other `[words]` in the configuration. The comparison with the
     /// files, which follows, notices this too.
@@ -175,7 +176,7 @@ pub(crate) fn attested_commit(context: &Context) -> Option<Generation> {
     }
 }
 
-/// Like [`attested_commit`]; none while there are problems that the index does not hold.
+/// Like [`attested_commit`], but none while there are problems that the index does not contain.
 fn complete_commit(context: &Context) -> Option<Generation> {
     match &context.freshness {
         Freshness::Attested(daemon) => daemon.complete_commit(),
@@ -183,12 +184,12 @@ fn complete_commit(context: &Context) -> Option<Generation> {
     }
 }
 
-/// Whether a snapshot shows that commit.
+/// Whether a snapshot is of this commit.
 pub(crate) fn is_commit(snapshot: &Snapshot<'_>, commit: Option<Generation>) -> bool {
     snapshot.generation().is_ok_and(|it| it == commit)
 }
 
-/// Takes everything from the index if it shows this commit, which is attested.
+/// Loads everything from the index if it is at `commit`, which a daemon attests.
 fn from_commit(context: &Context, index: &mut Index, commit: Generation, wanted: Wanted) -> FromCommit {
     let Ok(snapshot) = index.snapshot() else { return FromCommit::Unusable };
     let commit = Some(commit);
@@ -244,7 +245,7 @@ pub(crate) fn open_index(context: &Context) -> Option<Index> {
     opened(context, Index::open(Place::Directory(&directory)))
 }
 
-/// The opened index, with a notice if it was rebuilt; none, with a notice, if it cannot be opened.
+/// Returns the opened index, or none if it cannot be opened. Sends a notice in that case, and if the index was rebuilt.
 pub(crate) fn opened<T>(context: &Context, found: Result<(T, Opened), IndexError>) -> Option<T> {
     match found {
         Ok((opened, how)) => {
@@ -260,9 +261,8 @@ pub(crate) fn opened<T>(context: &Context, found: Result<(T, Opened), IndexError
     }
 }
 
-/// Compares the files with the index. Continues with a new index if the old one is damaged, and without one if none can
-/// be created. If nothing but the update is wanted and other processes wrote into the index meanwhile, it is compared
-/// again.
+/// Compares the files with the index. If the index is damaged, continues with a new one, or without an index if none can
+/// be created. If only the update is wanted and other processes wrote to the index meanwhile, compares the files again.
 fn attempts(context: &Context, mut index: Option<Index>, refresh: &Refresh<'_>) -> Fresh {
     let mut changed = BTreeSet::new();
     for n in 1..=MOST_ATTEMPTS {
@@ -284,7 +284,7 @@ fn attempts(context: &Context, mut index: Option<Index>, refresh: &Refresh<'_>) 
     attempt(context, None, refresh).map(|(fresh, _)| fresh).unwrap_or_default()
 }
 
-/// Reports what is wrong with an index, and replaces it if that helps.
+/// Reports an error of an index. Returns a new index if the old one was damaged and can be replaced.
 pub(crate) fn after(context: &Context, index: Option<Index>, error: &IndexError) -> Option<Index> {
     let (mut index, why) = (index?, error.to_string());
     let reopened = match error {
@@ -301,7 +301,7 @@ pub(crate) fn after(context: &Context, index: Option<Index>, error: &IndexError)
     reopened.is_ok().then_some(index)
 }
 
-/// Whether the index holds the whole result now.
+/// Whether the index contains the whole result now.
 enum IndexWrite {
     At(Option<Generation>),
     /// Another process wrote meanwhile, perhaps from an older comparison.
@@ -310,7 +310,7 @@ enum IndexWrite {
 }
 
 impl IndexWrite {
-    /// The state after writing on top of the compared commit.
+    /// Converts the result of a write that requires the index to be still at the compared commit.
     fn by(context: &Context, written: Result<Option<Generation>, IndexError>) -> Result<Self, IndexError> {
         match written {
             Ok(Some(commit)) => Ok(Self::At(Some(commit))),
@@ -435,7 +435,7 @@ fn first(
         });
         held = IndexWrite::by(how.context, index.write_after(before, &mut changes));
         is_writing.set(false);
-        // The rest is part of the result, even if it could not be written.
+        // If writing failed, the remaining directories are still part of the result.
         changes.for_each(drop);
         Ok(())
     })?;

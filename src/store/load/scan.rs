@@ -15,12 +15,12 @@ use crate::plan::model::Plan;
 use crate::plan::read::{self, Bodies, PlanSources};
 use crate::plan::time::Time;
 
-/// Identifies how plans are read: with other words in the configuration, the same files are read differently.
+/// Returns a hash of the `[words]` in the configuration. With other words, the same files give different plans.
 pub(crate) fn reader(context: &Context) -> u64 {
     ReadContext::new(context, &OnceLock::new()).reader
 }
 
-/// What a walk found in a plan's directory: at least one file of a plan.
+/// The listing of a directory that contains at least one file of a plan.
 pub(super) struct Walked {
     pub(super) key: Key,
     listed: Listed,
@@ -46,9 +46,9 @@ pub(super) enum RowState {
 #[derive(Clone, Copy)]
 pub(crate) struct ReadContext<'a> {
     pub(crate) context: &'a Context,
-    /// A number that differs if the same bytes may be read differently.
+    /// See the function [`reader`].
     pub(super) reader: u64,
-    /// The file system's own clock just before the first reading.
+    /// The time just before the first file was read, by the file system's own clock if the index is used.
     read_at: &'a OnceLock<i64>,
 }
 
@@ -96,7 +96,7 @@ pub(super) fn walk(context: &Context, dir: &PlanDir) -> (Option<Walked>, Vec<Tro
     (walked, scan.trouble)
 }
 
-/// Like [`walk`], by name; the directory need not exist.
+/// Like [`walk`], for a directory that is given by its name and need not exist.
 pub(super) fn walk_named(context: &Context, key: &Key) -> (Option<Walked>, Vec<Trouble>) {
     let mut scan = context.plans.scan_plan(&PathBuf::from(directory(key)));
     (walked(context, key.clone(), &mut scan), scan.trouble)
@@ -120,7 +120,7 @@ fn walked(context: &Context, key: Key, scan: &mut Scan) -> Option<Walked> {
     is_plan.then_some(Walked { key, listed: Listed::Entries(found) })
 }
 
-/// A file directly in a plan's directory; none if it is not part of a plan.
+/// Converts a file directly in a plan's directory; none if its name has no meaning for a plan.
 fn plain(name: OsString, stat: &Stat) -> Option<(String, Meaning, Stamp)> {
     let name = name.into_string().ok()?;
     let meaning = meaning_of(&name, &name)?;
@@ -177,8 +177,8 @@ pub(super) fn look(how: ReadContext<'_>, walked: Walked, head: Option<&Head>, bo
     }
 }
 
-/// Carries over what the old rows recorded for the same files, and adds rows for plan files that disappeared a moment
-/// ago. Sorted by name.
+/// Computes `len_before` of each file from its old row. Adds rows for plan files that disappeared a moment ago. The
+/// result is sorted by name.
 fn after(files: Vec<FileRow>, head: Option<&Head>, now: i64) -> Vec<FileRow> {
     let Some(old) = head.and_then(|it| it.files().ok()) else { return files };
     let earlier = |it: FileRow| match old.binary_search_by(|old| old.name.cmp(&it.name)) {
@@ -209,14 +209,15 @@ pub(crate) fn read_whole(how: ReadContext<'_>, key: &Key) -> Option<(Packed, Pla
     Some((Packed::new(key.clone(), how.reader, &files, &plan), plan))
 }
 
-/// Reads a plan; none if there is none in the directory.
+/// Reads the plan in a directory; none if the directory contains no plan.
 pub(super) fn read_plan(context: &Context, key: &Key, bodies: Bodies) -> Option<Plan> {
     let walked = walk_named(context, key).0?;
     let mut sources = PlanSources::default();
     for it in walked.into_found() {
         take(context, &it, &mut sources);
     }
-    // Only one plan is read, so its steps are parsed in several threads: their dependencies can be most of the work.
+    // Only one plan is read, so its steps are parsed in several threads. Parsing their dependencies can be most of the
+    // work.
     let id = PlanId::new(key.name.clone());
     let words = &context.config.words;
     Some(read::read_plan_by(

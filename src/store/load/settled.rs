@@ -22,7 +22,7 @@ use crate::plan::problem::{Code, Problem};
 use crate::plan::read::etag;
 use crate::plan::time::Time;
 
-/// How often plans are loaded at most if their files change between loading and checking.
+/// How many times plans are loaded, at most, if their files change between loading and checking.
 const LOADS: usize = 5;
 
 /// The files on which a decision depends.
@@ -31,17 +31,17 @@ pub(crate) enum DecisionFiles<'a> {
     /// All loaded files of one plan; of the other plans, each `plan.md`, and the steps that this plan's steps name as
     /// dependencies.
     Plan(&'a PlanId),
-    /// As for `Plan`, but not the step's own file: it is checked when it is changed.
+    /// The files of `Plan` for the step's plan, except the step's own file, which is checked when it is changed.
     Step(&'a StepId),
-    /// As for `Plan`, but not the plan's own file.
+    /// The files of `Plan`, except the plan's own file.
     PlanFile(&'a PlanId),
     /// All files that were loaded.
     All,
-    /// All files that were loaded, but not the one with this path: it is checked when it is changed.
+    /// All files that were loaded, except the one with this path, which is checked when it is changed.
     Others(&'a str),
 }
 
-/// Loads the plans on which a decision depends, and refuses it while one of their files is being saved.
+/// Loads the plans on which a decision depends, and fails while one of their files is being saved.
 pub(super) fn settled<T>(
     context: &Context,
     load: impl Fn() -> Result<T, Error>,
@@ -73,7 +73,7 @@ pub(crate) fn settled_all(context: &Context, id: &PlanId) -> Result<((Plans, Vec
     })
 }
 
-/// Like [`existing_plan`], for a decision on all of its files.
+/// Like [`existing_plan`], but fails while a file of the plan is being saved.
 pub(crate) fn settled_plan(context: &Context, id: &PlanId) -> Result<Plan, Error> {
     let load = || existing_plan(context, id);
     settled(context, load, |plan| {
@@ -83,8 +83,8 @@ pub(crate) fn settled_plan(context: &Context, id: &PlanId) -> Result<Plan, Error
     })
 }
 
-/// Refuses while the only file of a plan is missing for a moment: that plan would not be loaded, and loading the others
-/// would remove it from the index.
+/// Fails while the only file of a plan is missing for a moment. That plan would not be loaded, and loading all plans would
+/// remove it from the index.
 fn refuse_emptied(context: &Context) -> Result<(), DiskError> {
     let lengths = Remembered { context, known: Mutex::default() };
     let saves = context.plans.saves(&lengths);
@@ -155,7 +155,7 @@ impl<'a> Files<'a> {
     }
 }
 
-/// A file that has changed since it was loaded; an error if one is being saved.
+/// Returns the path of a file that has changed since it was loaded; an error if a file is being saved.
 fn changed_since(context: &Context, files: &Files<'_>) -> Result<Option<String>, Error> {
     let lengths = Remembered { context, known: Mutex::default() };
     let saves = context.plans.saves(&lengths);

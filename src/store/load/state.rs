@@ -4,7 +4,7 @@ use super::refresh::{IndexCheck, Refresh, Wanted, open_index};
 use crate::api::context::Context;
 use crate::index::{Change, Index, IndexError};
 
-/// Rebuilds the index on disk from the files, if there is one.
+/// Rebuilds the index on disk from the files. Does nothing if the index cannot be opened.
 pub(crate) fn reindex(context: &Context) -> Result<(), IndexError> {
     let Some(mut index) = open_index(context) else { return Ok(()) };
     let heads = index.snapshot().and_then(|it| it.heads());

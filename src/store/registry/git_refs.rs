@@ -1,10 +1,12 @@
-//! Records as refs of a git remote, changed by pushes with a lease.
+//! Stores records as refs of a git remote. Each push uses `--force-with-lease`, so a ref changes only if it still has
+//! the expected value.
 //!
-//! A value is a blob, or, where the host only allows branches, a commit without files whose message is the value. The
-//! object is stored in this clone when the value is made, and again before each push, so the same push can be repeated.
+//! A value is stored as a blob. Where the host only allows branches, it is stored as the message of a commit without
+//! files. The object is written into this clone when the value is made, and again before each push, because `git gc`
+//! may have removed it in between.
 //!
-//! Records are fetched into `refs/planwatch/remote/`, which other commands of git neither fetch nor push. `ls-remote`
-//! with a pattern would make the server send all its refs; a fetch with a refspec does not.
+//! Records are fetched into `refs/planwatch/remote/`, which git's default refspecs do not contain. They are not listed
+//! with `ls-remote` and a pattern, because the server would send all its refs.
 
 use std::time::Duration;
 
@@ -22,7 +24,7 @@ pub(crate) const LOCAL: &str = "refs/planwatch/remote/";
 /// The ref of the fetched branch in this clone.
 pub(crate) const LOCAL_BRANCH: &str = "refs/planwatch/branch/";
 
-/// How often a push is tried if it collides with another one, or if the result of a ref is missing.
+/// The maximum number of attempts at a push.
 const TRIES: u64 = 3;
 
 /// The largest number of records that a clone reads.
@@ -64,8 +66,8 @@ impl GitRefs {
         oid.map_err(|it| local(&it))
     }
 
-    /// Pushes. The push is repeated if it collides with another one, if the result of a ref is missing, or if the
-    /// first connection breaks. The repetition also shows whether the first push succeeded.
+    /// Pushes. The push is repeated if it collides with another push, if the result of a ref is missing, or if the
+    /// connection of the first attempt breaks. The repetition also shows whether the attempt before it succeeded.
     fn push(&self, changes: &[RefChange], is_atomic: bool) -> Result<Vec<PushResult>, RegistryError> {
         let mut silence = String::new();
         for nth in 0..TRIES {
@@ -84,7 +86,6 @@ impl GitRefs {
                         return Ok(results);
                     }
                 }
-                // The connection broke; the repetition shows whether the push succeeded.
                 Err(RemoteError::Silent(text)) if nth == 0 && is_broken(&text) => silence = text,
                 Err(RemoteError::Silent(text)) => {
                     silence = text;
@@ -101,7 +102,7 @@ impl GitRefs {
     fn answer(&self, change: &Change, result: PushResult) -> Result<Answer, RegistryError> {
         Ok(match result {
             PushResult::Done | PushResult::UpToDate => Answer::Done,
-            // A server may report a ref as stale because it is deleted already.
+            // A server may report a ref as stale because the ref is already deleted.
             PushResult::Stale if matches!(change, Change::Delete { .. }) => {
                 let there = self.git.remote_has(&self.url, &[self.full(change.name())]);
                 if there.map_err(unreachable)?.contains(&true) { Answer::Lost } else { Answer::Done }
@@ -116,7 +117,7 @@ impl GitRefs {
         let prefix = self.namespace.prefix();
         let mut specs = vec![
             format!("+{prefix}claims/*:{LOCAL}claims/*"),
-            // The star allows the ref to be missing.
+            // With the star, the fetch also succeeds if the ref does not exist.
             format!("+{prefix}registry*:{LOCAL}registry*"),
         ];
         if let Some(branch) = self.branch.as_ref().filter(|_| with_branch) {
@@ -127,7 +128,7 @@ impl GitRefs {
 
     fn fetch(&self) -> Result<(), RegistryError> {
         match self.git.fetch_refs(&self.url, &self.refspecs(true)) {
-            // There is no such branch yet.
+            // The remote does not have the branch yet.
             Err(RemoteError::NoRef) if self.branch.is_some() => {
                 self.git.fetch_refs(&self.url, &self.refspecs(false)).map_err(unreachable)
             }
@@ -202,7 +203,7 @@ fn local(error: &GitError) -> RegistryError {
     RegistryError::Local(error.to_string())
 }
 
-/// The error of a call that changes nothing.
+/// The error of a call that only reads from the remote.
 fn unreachable(error: RemoteError) -> RegistryError {
     match error {
         RemoteError::Silent(text) => RegistryError::Unreachable(text),
@@ -212,7 +213,7 @@ fn unreachable(error: RemoteError) -> RegistryError {
     }
 }
 
-/// Waits a random time, longer after each try, so that two colliding pushes do not collide again.
+/// Waits a random time, so that two colliding pushes do not collide again. The maximum grows with each attempt.
 fn pause(nth: u64) {
     if nth == 0 {
         return;
@@ -233,8 +234,8 @@ impl ClaimRegistry for GitRefs {
             return Ok(Vec::new());
         }
         let refs: Vec<_> = changes.iter().map(|it| self.ref_change(it)).collect::<Result<_, _>>()?;
-        // The value may be an old one that could not be sent. No ref of this clone names its object, so `git gc` may
-        // have removed it.
+        // A value may have been made long ago, for a push that failed. No ref of this clone names its object, so
+        // `git gc` may have removed the object.
         for change in changes {
             if let Change::Create { new, .. } | Change::Replace { new, .. } = change {
                 self.write(&new.body)?;

@@ -1,4 +1,5 @@
-//! A registry in memory, for tests. It can lose answers, be out of reach, and have a clock.
+//! A registry in memory, for tests. It can simulate lost answers, lost requests, an unreachable registry, and a
+//! registry with a clock.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -38,7 +39,7 @@ impl Memory {
         memory
     }
 
-    /// The next calls meet these faults, one each.
+    /// Each of the next calls gets one of these faults, in this order.
     pub(crate) fn fail(&self, faults: &[Fault]) {
         self.0.lock().unwrap().faults = faults.iter().rev().copied().collect();
     }

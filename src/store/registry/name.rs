@@ -1,7 +1,7 @@
 //! The names of records: `claims/<plans directory>/<plan>/<step>`.
 //!
-//! The parts are encoded by `store::ref_name`, because a git server may store refs as files on a disk that ignores
-//! case. The depth is always the same, so no name is also the directory of another name.
+//! The parts are encoded by `store::ref_name`, because a git server may store refs as files on a file system that
+//! ignores case. All names of claims have the same depth, so no name is also the directory of another name.
 
 use std::fmt;
 
@@ -16,22 +16,22 @@ const CLAIMS: &str = "claims/";
 pub(crate) struct Name(String);
 
 impl Name {
-    /// The record of a step. `dir` is the plans directory, relative to the repository.
+    /// The name of a step's record. `dir` is the plans directory, relative to the repository.
     pub(crate) fn of(dir: &str, step: &StepId) -> Self {
         Self(format!("{CLAIMS}{}/{}", dir_part(dir), of_step(step)))
     }
 
-    /// Whether it is the record of this step, in any plans directory.
+    /// Whether this names a record of `step`, in any plans directory.
     pub(crate) fn is_of(&self, step: &StepId) -> bool {
         self.0.split_once('/').and_then(|it| it.1.split_once('/')).is_some_and(|it| it.1 == of_step(step))
     }
 
-    /// Whether it is the record of a step of this plans directory.
+    /// Whether this names the record of a step of the plans directory `dir`.
     pub(crate) fn is_in(&self, dir: &str) -> bool {
         self.0.strip_prefix(CLAIMS).and_then(|it| it.split_once('/')).is_some_and(|it| it.0 == dir_part(dir))
     }
 
-    /// The record that describes the registry.
+    /// The name of the record that describes the registry.
     pub(crate) fn registry() -> Self {
         Self("registry".to_owned())
     }
@@ -49,7 +49,7 @@ impl Name {
         self.0.starts_with(CLAIMS)
     }
 
-    /// The name of the file with this clone's state of the record.
+    /// The name of the file in which this clone stores its state of the record.
     pub(crate) fn key(&self) -> String {
         blake3::hash(self.0.as_bytes()).to_hex()[..16].to_owned()
     }

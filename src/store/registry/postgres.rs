@@ -1,11 +1,12 @@
-//! Records as rows of a PostgreSQL table, for teams whose claims are too many for a git host.
+//! Stores records as rows of a PostgreSQL table, for teams with too many claims for a git host.
 //!
-//! Each change is one statement, so nothing can come between its check and its effect. Isolation is READ COMMITTED: a
-//! take-over that waits for a renewal is checked again against the renewed row. Only the server's clock
-//! determines the age of a record. `synchronous_commit` is on, since a server that is killed loses
-//! acknowledged claims without it.
+//! Each change is one statement, so the check and the change are atomic. The isolation level is READ COMMITTED: if a
+//! take-over waits for a concurrent renewal, PostgreSQL checks its condition again on the renewed row. Only the
+//! server's clock determines the age of a record. `synchronous_commit` is on, because without it a server that is
+//! killed loses claims that it has acknowledged.
 //!
-//! `address` reads the URL and decides about TLS, `session` has the connection: a process has one for each URL.
+//! `address` reads the URL and decides whether TLS is used. `session` manages the connection; a process has one for
+//! each URL.
 
 mod address;
 mod session;
@@ -26,7 +27,7 @@ use crate::api::sync_config::DatabaseLogin;
 use crate::disk::Disk;
 use session::Session;
 
-/// The table that [`ClaimRegistry::prepare`] creates. A record holds until `seen` plus `ttl`.
+/// The table that [`ClaimRegistry::prepare`] creates. A record lapses `ttl` seconds after `seen`.
 const TABLE: &str = "
 create schema if not exists planwatch;
 create table if not exists planwatch.record (
@@ -77,7 +78,7 @@ fn channel(repo: &str) -> String {
 }
 
 impl Postgres {
-    /// Connects with the first call. Returns an error if the URL cannot be used.
+    /// Opens no connection; the first call does. Returns an error if the URL cannot be used.
     pub(crate) fn new(url: &str, repo: &str, login: &DatabaseLogin, disk: &dyn Disk) -> Result<Self, String> {
         Ok(Self { repo: repo.to_owned(), session: Session::of(url, login, disk)? })
     }
@@ -120,8 +121,8 @@ impl ClaimRegistry for Postgres {
     }
 }
 
-/// The parameters of a statement with their types: a pooler between here and the server may not support prepared
-/// statements.
+/// The parameters of a statement and their types. With the types, the client needs no prepared statement, which a
+/// connection pooler may not support.
 type Typed<'a> = [(&'a (dyn ToSql + Sync), Type)];
 
 async fn affects(
@@ -132,7 +133,8 @@ async fn affects(
     Ok(client.execute_typed(statement, of).await? > 0)
 }
 
-/// Makes one change. A repeated change counts as done if the record has the new value.
+/// Makes one change. If the record already has the new value, or is already deleted, the change counts as done: it may
+/// be a repetition.
 async fn make(
     client: &impl GenericClient,
     repo: &str,
@@ -173,7 +175,8 @@ async fn make(
     if is_done {
         return Ok(Answer::Done);
     }
-    // A new statement sees what another connection, or an earlier attempt without an answer, has committed meanwhile.
+    // This new statement also sees what was committed meanwhile, by another connection or by an earlier attempt whose
+    // answer was lost.
     let found = client.query_typed(CURRENT, &[(&repo, Type::TEXT), (&name, Type::TEXT)]).await?;
     let current: Option<String> = found.first().map(|row| row.try_get(0)).transpose()?;
     let has_wanted = match change {
@@ -202,7 +205,7 @@ async fn make_all(
 ) -> Result<Vec<Answer>, tokio_postgres::Error> {
     let transaction = client.transaction().await?;
     let mut answers = vec![Answer::NotTried; changes.len()];
-    // Always in the same order, so that two such calls cannot deadlock.
+    // The changes are made in the order of their names, so that two such calls cannot deadlock.
     let mut order: Vec<usize> = (0..changes.len()).collect();
     order.sort_by_key(|nth| changes[*nth].name().clone());
     for nth in order {
@@ -219,8 +222,8 @@ async fn make_all(
     Ok(answers)
 }
 
-/// Whether other clients should list at once. Renewals do not notify: there are too many of them, and commits that
-/// notify wait for a single lock of the server.
+/// Whether other clients are notified of a change, so that they list the records at once. They are not notified of
+/// renewals, which are frequent: commits with a notification wait for a single lock of the server.
 fn must_notify(change: &Change) -> bool {
     match change {
         Change::Create { .. } | Change::Delete { .. } => true,
@@ -236,7 +239,7 @@ async fn notify(client: &Client, repo: &str, changes: &[Change], answers: &[Answ
         changes.iter().zip(answers).find(|(change, answer)| **answer == Answer::Done && must_notify(change));
     if let Some((change, _)) = to_notify {
         let (channel, name) = (channel(repo), change.name().to_string());
-        // The change is made. A client that misses the notification sees it in the next listing.
+        // An error is ignored: the change is committed, and other clients see it in their next listing.
         client.query_typed(NOTIFY, &[(&channel, Type::TEXT), (&name, Type::TEXT)]).await.ok();
     }
 }
@@ -255,7 +258,8 @@ async fn list(client: &Client, repo: &str) -> Result<Vec<Listed>, tokio_postgres
 }
 
 async fn prepare(client: &Client) -> Result<(), tokio_postgres::Error> {
-    // If two clients create the same schema at once, one of them is refused and finds it the second time.
+    // If two clients create the schema at the same time, one of them gets an error. Its second attempt finds the
+    // schema.
     match client.batch_execute(TABLE).await {
         Ok(()) => Ok(()),
         Err(_) => client.batch_execute(TABLE).await,

@@ -10,10 +10,10 @@ use crate::plan::words::StepStatus;
 /// The longest record, in bytes.
 pub(crate) const LONGEST: usize = 4096;
 
-/// The longest text in a record, in characters.
+/// The longest text field of a record, in characters.
 const LONGEST_TEXT: usize = 200;
 
-/// The bounds of how long a record holds without being renewed, in seconds.
+/// The bounds of [`Record::ttl`], in seconds.
 pub(crate) const SHORTEST_TTL: i64 = 5 * 60;
 pub(crate) const LONGEST_TTL: i64 = 24 * 60 * 60;
 
@@ -69,14 +69,14 @@ pub(crate) struct Record {
     pub(crate) host: String,
     /// `refs/heads/…`; `None` for a detached HEAD.
     pub(crate) branch: Option<String>,
-    /// When this value was written, by the clock of its machine. Only shown.
+    /// When this value was written, by the clock of the machine that wrote it. Used for display only.
     pub(crate) at: Time,
-    /// In seconds.
+    /// After how many seconds the record lapses if it is not renewed.
     pub(crate) ttl: i64,
     pub(crate) nonce: String,
     pub(crate) state: State,
-    /// The id that the step has in its owner's working tree, if it was moved after it was claimed. The record under the
-    /// earlier id holds the step for clones that do not have the move yet.
+    /// The step's id in its owner's working tree, if the step was moved after it was claimed. The record under the
+    /// earlier id reserves the step in clones that do not have the move yet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) moved_to: Option<String>,
 }
@@ -117,7 +117,8 @@ impl Record {
         Self { at: at.whole_seconds(), nonce: format!("{nonce:032x}"), state, ..self.clone() }
     }
 
-    /// The same claim under another id; `now` is the step's present id.
+    /// The record of the same claim for the id `step`. `now` is the step's present id, which differs if `step` is an
+    /// earlier id.
     pub(crate) fn of_step(self, step: &StepId, now: &StepId) -> Self {
         let moved_to = (step != now).then(|| now.to_string());
         Self { plan: step.plan.to_string(), step: step.number.to_string(), moved_to, ..self }
@@ -127,7 +128,8 @@ impl Record {
         serde_json::to_string(self).unwrap_or_default()
     }
 
-    /// Reads a value of the record of this name; `None` if planwatch did not write it, or if a later version did.
+    /// Reads a value of the record `name`. `None` if the value is not valid, or was written in a later version of the
+    /// format.
     pub(crate) fn read(name: &Name, body: &str) -> Option<Self> {
         let record: Self = serde_json::from_str(body).ok().filter(|_| body.len() <= LONGEST)?;
         let texts = [&record.plan, &record.by, &record.host];
@@ -153,7 +155,7 @@ impl Record {
         (id.number.to_string() == self.step).then_some(id)
     }
 
-    /// The branch as people write it.
+    /// The branch without `refs/heads/`.
     pub(crate) fn short_branch(&self) -> Option<&str> {
         self.branch.as_deref().map(|it| it.trim_start_matches("refs/heads/"))
     }
@@ -230,7 +232,7 @@ mod tests {
             change("branch", json!("refs/heads/a..b")),
             change("branch", json!("refs/heads/-x y")),
             change("nonce", json!("é".repeat(16))),
-            // 32 bytes, with a character across the middle.
+            // 32 bytes; the middle is inside a character.
             change("nonce", json!(format!("a{}b", "é".repeat(15)))),
             change("nonce", json!(format!("{}{}", "0".repeat(16), "é".repeat(8)))),
             change("nonce", json!("7")),

@@ -1,4 +1,4 @@
-//! What every registry must do: a table of changes by two clients, with the expected answers.
+//! The rules that every registry must follow, as a table of changes by two clients with the expected answers.
 //!
 //! A registry passes if [`check`] passes with two clients of one empty registry.
 
@@ -73,7 +73,7 @@ impl Trial<'_> {
     }
 
     fn one_of(&self, client: &dyn ClaimRegistry, change: &Change) -> Answer {
-        // Values are stored by the client that uses them.
+        // As in use, a client sends only values that it has built itself.
         if let Change::Create { new, .. } | Change::Replace { new, .. } = change {
             client.value(new.body.clone(), new.ttl).unwrap();
         }

@@ -1,4 +1,4 @@
-//! Links to the files of a plan, when its directory or a step's file gets another name.
+//! Updates links to the files of a plan when its directory or a step's file is renamed.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -17,10 +17,10 @@ use crate::store::{knowledge, load};
 /// The most files that a hint names.
 const MOST_NAMED: usize = 6;
 
-/// The directories of files that are written once, or only by people.
+/// The directories whose files planwatch does not rewrite: they are written once, or only by people.
 const NOT_RELINKED: [&str; 4] = [decision::DIRECTORY, insight::DIRECTORY, script::DIRECTORY, "_prompts"];
 
-/// What gets another name.
+/// The plan or the step's file that is renamed.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Renamed<'a> {
     Plan { old: &'a PlanId, new: &'a PlanId },
@@ -28,8 +28,8 @@ pub(crate) enum Renamed<'a> {
 }
 
 impl Renamed<'_> {
-    /// Returns a file with changed links; none if no link in it leads to what is renamed. `own` is the plan whose
-    /// directory contains the file.
+    /// Returns the file with changed links; `None` if it has no link to the renamed plan or step. `own` is the plan
+    /// whose directory contains the file.
     fn followed(self, file: &[u8], own: Option<&PlanId>) -> Option<Vec<u8>> {
         match self {
             Self::Plan { old, new } => references::followed_links(file, old, new),
@@ -47,8 +47,8 @@ impl Renamed<'_> {
 
 /// Adds to `ops` the edits that change links in live plans and steps when a plan or a step is renamed.
 ///
-/// Returns a hint that names the files whose links stay as they are: those that cannot be edited, and those in
-/// [`NOT_RELINKED`], which planwatch does not rewrite.
+/// Returns a hint that names the files whose links are not changed: files that cannot be edited, and files in
+/// [`NOT_RELINKED`].
 pub(crate) fn follow_links(
     context: &Context,
     plans: &Plans,

@@ -1,7 +1,7 @@
 //! Steps whose `depends` cannot be updated when a step is renumbered or removed.
 //!
-//! They are not changed, so that they wait for a missing step and never become ready by mistake. If there are any, the
-//! change needs force.
+//! Their files are not changed. They then wait for a missing step, and never become ready by mistake. If there are
+//! such steps, the change needs force.
 
 use std::path::Path;
 
@@ -20,15 +20,13 @@ use crate::plan::step_number::StepNumber;
 pub(crate) struct Orphans {
     steps: Vec<StepId>,
     why: Option<Problem>,
-    /// Files and directories that may hold other such steps.
+    /// Unreadable files and directories, which may contain other such steps.
     unseen: Vec<String>,
 }
 
 impl Orphans {
-    /// Finds live steps that wait or may wait for a gone step, and cannot be updated. The caller writes `rewritten`
-    /// steps.
-    ///
-    /// `troubles` are files that could not be read.
+    /// Finds live steps that wait or may wait for a gone step, and cannot be updated. `rewritten` steps are left out,
+    /// because the caller writes their files. `troubles` are files that could not be read.
     pub(crate) fn of(
         context: &Context,
         (plans, troubles): (&Plans, &[Problem]),
@@ -57,8 +55,8 @@ impl Orphans {
         left
     }
 
-    /// Like [`Self::of`], if no other step has to be updated. If a gone step cannot be read, the change still needs
-    /// force, because the step may be claimed.
+    /// Like [`Self::of`], for a change that requires no update of other steps. If a gone step cannot be read, the
+    /// change still needs force, because the step may be claimed.
     pub(crate) fn of_own(gone: &[Gone]) -> Self {
         let mut problems = gone.iter().filter_map(|it| it.unclear.as_ref());
         let why = problems.find(|it| it.code.refuses_writing()).cloned();
@@ -107,8 +105,8 @@ pub(crate) fn quoted(steps: &[StepId]) -> Vec<String> {
     steps.iter().map(|it| format!("`{it}`")).collect()
 }
 
-/// Returns the live steps of other plans that wait for steps of this plan, and the unreadable ones that contain its
-/// name.
+/// Returns the live steps of other plans that wait for steps of this plan, and those that cannot be parsed and whose
+/// text contains the plan's name.
 pub(crate) fn waiting_for_plan(context: &Context, plans: &Plans, gone: &PlanId) -> Vec<StepId> {
     let steps = plans.live().filter(|it| it.id != *gone).flat_map(|it| &it.steps);
     let waits =
@@ -135,10 +133,8 @@ fn why<'a>(context: &Context, step: &'a Step, gone: &'a [Gone]) -> Option<&'a Pr
     gone.iter().any(|it| may_name(context, (&step.id.plan, &step.path), &it.id)).then_some(problem)
 }
 
-/// Whether a file of `plan` that cannot be parsed contains the number of the gone step and, if that step is of another
-/// plan, the name of its plan.
-///
-/// A file whose bytes cannot be read may contain anything.
+/// Whether a file of `plan` that cannot be parsed may name the gone step: it contains the step's number and, if the
+/// step is of another plan, the name of that plan. A file that cannot be read may contain anything.
 fn may_name(context: &Context, (plan, path): (&PlanId, &str), gone: &StepId) -> bool {
     let is_same_plan = *plan == gone.plan;
     let is_named =
@@ -146,7 +142,7 @@ fn may_name(context: &Context, (plan, path): (&PlanId, &str), gone: &StepId) -> 
     text_of(context, path).is_none_or(|it| is_named(&it))
 }
 
-/// None if the file cannot be read.
+/// `None` if the file cannot be read.
 fn text_of(context: &Context, path: &str) -> Option<String> {
     let file = context.plans.read(Path::new(path)).ok()?;
     Some(String::from_utf8_lossy(&file.bytes).into_owned())

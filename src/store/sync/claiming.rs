@@ -62,7 +62,8 @@ impl Sync<'_> {
         };
         let mut pushed = self.push(own.clone(), others)?;
         if let (Pushed::Done, Some(before)) = (&pushed, &before) {
-            // If the claim of an earlier id gets no answer, it is sent again later.
+            // If there is no answer for a record under an earlier id, that record stays unsettled and is sent again
+            // later.
             let inherited = self.inherit(before, &own)?;
             pushed = if matches!(inherited, Pushed::Lost(_)) { inherited } else { Pushed::Done };
         }
@@ -77,7 +78,8 @@ impl Sync<'_> {
                     RegistryError::Refused(_)
                     | RegistryError::BranchNotFetched { is_refusal: true, .. }
                     | RegistryError::Local(_) => self.state.remove(&own.name)?,
-                    // The registry may have the record of a claim that is undone here.
+                    // The registry may have stored the record, but the caller undoes the claim. The record is removed
+                    // later.
                     _ => self.state.put(&OwnRecord {
                         held: Some(value),
                         wanted: Some(Wanted::Gone),
@@ -90,13 +92,13 @@ impl Sync<'_> {
         }
     }
 
-    /// Removes this clone's record of a step. Without an answer, the removal is tried again later.
+    /// Removes this clone's record of a step. If there is no answer, the removal is tried again later.
     pub(crate) fn withdraw(&self, own: OwnRecord) -> Result<Pushed, Error> {
         let held = own.newest().cloned();
         self.push(OwnRecord { held, wanted: Some(Wanted::Gone), ..own }, &[])
     }
 
-    /// Renews the records that are due, all over one connection. Returns those that other clones have taken over.
+    /// Renews the records that are due, all of them in one call. Returns the records that other clones have taken over.
     pub(crate) fn renew(&self, due: &dyn Fn(&OwnRecord) -> bool) -> Result<Vec<OwnRecord>, Error> {
         let mut renewed = Vec::new();
         for own in self.state.all_own() {
@@ -107,17 +109,17 @@ impl Sync<'_> {
             let value = self.value(&record.again(record.state, self.context.now, self.nonce()?))?;
             renewed.push(OwnRecord { wanted: Some(Wanted::Value { value, from: None }), ..own });
         }
-        // A renewal is sent without being stored: after a lost answer the record is recognised by the claim's
-        // id.
+        // A renewal is not stored before it is sent. If its answer is lost, the record at the registry is still
+        // recognised by the claim's id.
         let changes: Vec<_> = renewed.iter().filter_map(OwnRecord::change).collect();
         let answers = self.registry.change(&changes, Together::Each).map_err(|it| self.error(&it))?;
         let answered = renewed.into_iter().zip(answers);
         let (done, failed): (Vec<_>, Vec<_>) = answered.partition(|it| it.1 == Answer::Done);
         done.into_iter().try_for_each(|(own, _)| self.state.put_confirmed(own, state::now(self.context)))?;
         let mut lost = Vec::new();
-        // The records were deleted, for example by `push --mirror`, or taken over.
+        // These records were taken over, or deleted, for example by `push --mirror`. A deleted record is created again.
         for (own, _) in failed {
-            // The loss of another record of the claim may have removed this one.
+            // When another record of the claim was lost, this one may have been removed.
             let is_there =
                 self.state.own_of(&own.name).is_some_and(|it| it.claim == own.claim && !it.is_lost);
             if is_there && matches!(self.push(own.clone(), &[])?, Pushed::Lost(_)) {

@@ -33,7 +33,7 @@ pub(crate) enum Fenced {
     Passed,
     /// Another clone has the step. The id is that of this clone's claim.
     Lost { claim: String },
-    /// Another clone took the step over before, and may have released it since.
+    /// Another clone took the step over earlier, and may have released it since.
     LostBefore { claim: String },
 }
 
@@ -48,14 +48,14 @@ pub(crate) fn fence(
     let Some(own) = own_by_claim(context, step).filter(|it| claim.is_none_or(|id| it.claim == id)) else {
         return Ok(Fenced::NoRecord);
     };
-    // Another working tree has the lost claim; its file is not this one.
+    // The lost claim is in the step's file of another working tree, not in the file here.
     if own.is_lost && own.is_taken_back && !local::is_here(context, step, &own.claim)? {
         return Ok(Fenced::NoRecord);
     }
     if own.is_lost {
         return Ok(Fenced::LostBefore { claim: own.claim });
     }
-    // The report is repeated, perhaps after a crash.
+    // The record already has this state: the report is repeated, perhaps after a crash.
     if own.state() == Some(state) {
         return Ok(Fenced::Passed);
     }
@@ -81,7 +81,8 @@ pub(crate) fn fence(
         unsettled(context, step, "the claim, or an earlier change of it, was not sent yet");
         return Ok(Fenced::Passed);
     }
-    // Under an earlier id, a clone without the move may have taken the step over.
+    // A clone that does not have the move may have taken the step over under an earlier id, so the records under
+    // earlier ids are ended first.
     let mut ends = Vec::new();
     for it in sync.state.siblings(&own) {
         let (writer, tree) = (own.writer.clone(), own.tree.clone());
@@ -143,7 +144,7 @@ pub(crate) fn written(context: &Context, step: &StepId, etag: Option<&str>) {
     }
     if own.writer.is_some() || own.file.is_some() {
         let file = own.file.clone().zip(etag).map(|(it, left)| FileBefore { left: left.to_owned(), ..it });
-        // If this fails, the file is compared with the record again later.
+        // If this write fails, a later command compares the file with the record again.
         state.put(&OwnRecord { writer: None, file, ..own }).ok();
     }
 }
@@ -167,7 +168,7 @@ pub(crate) fn released(context: &Context, step: &StepId) {
     }
 }
 
-/// The fences of one request, which are raised before the lock of the plans directory is taken.
+/// The fences of one request. They are raised before the lock of the plans directory is taken.
 #[derive(Debug, Default)]
 pub(crate) struct Fences {
     passed: Vec<StatusMove>,
@@ -224,12 +225,12 @@ impl Fences {
     }
 }
 
-/// A step that a request gives a status.
+/// A step whose status a request changes.
 #[derive(Debug, Clone)]
 pub(crate) struct StatusMove {
     pub(crate) step: StepId,
     pub(crate) status: StepStatus,
-    /// Its id afterwards.
+    /// The step's id after the request.
     pub(crate) to: StepId,
 }
 
@@ -242,8 +243,8 @@ pub(crate) struct StatusChange<'a> {
 }
 
 impl<'a> StatusChange<'a> {
-    /// None if claims are not shared, if nothing is written, or if the status stays. Ids that name no step are left
-    /// out.
+    /// `None` if claims are not shared, if nothing is written, or if no status is requested. Ids that name no step are
+    /// left out.
     pub(crate) fn of(
         context: &Context,
         mode: Mode,
@@ -257,7 +258,7 @@ impl<'a> StatusChange<'a> {
         Some(Self { moves, claim, may_end })
     }
 
-    /// For a request that gives several steps their statuses, and that the rules of this machine allow.
+    /// For a request that changes the statuses of several steps, and that is allowed by the rules of this machine.
     pub(crate) fn allowed(moves: Vec<StatusMove>) -> Self {
         Self { moves, claim: None, may_end: &|_| true }
     }
@@ -268,8 +269,8 @@ pub(crate) fn has_records(context: &Context, plan: &PlanId) -> bool {
     SyncState::of(context).is_some_and(|it| it.all_own().iter().any(|it| it.step.plan == *plan))
 }
 
-/// Ends the records that a change of status ends, then calls `write`. Afterwards it deletes the records of steps that
-/// are pending again, and renews those of the others.
+/// Ends the records of the steps whose work the request ends, then calls `write`. Afterwards it deletes the records of
+/// changed steps that are pending again, and renews those of the other changed steps.
 pub(crate) fn fenced(
     context: &Context,
     change: Option<&StatusChange<'_>>,
@@ -300,7 +301,7 @@ pub(crate) fn renewed(context: &Context, step: &StepId) {
         let Some(sync) = Sync::of(context)?.filter(|_| is_due(context, &own)) else { return Ok(()) };
         sync.renew(&|it| it.claim == own.claim).map(drop)
     };
-    // The record holds for a while; the next renewal tries again.
+    // An error is ignored, because the record is still valid for a while and the next renewal tries again.
     renew().ok();
 }
 
@@ -314,8 +315,8 @@ fn own_of(context: &Context, step: &StepId) -> Option<OwnRecord> {
     state.own(step)
 }
 
-/// The record of the claim that the step's file has, or had until its last attempt. On another branch, or after another
-/// program renamed the file, the claim's record can be under another id.
+/// The record of the claim in the step's file. If the file has no claim, the record of the claim that the last attempt
+/// ended. On another branch, or after another program renamed the file, this record can be under another id.
 fn own_by_claim(context: &Context, step: &StepId) -> Option<OwnRecord> {
     let state = SyncState::of(context).filter(SyncState::has_any)?;
     let named = state.own(step);
@@ -330,7 +331,7 @@ fn own_by_claim(context: &Context, step: &StepId) -> Option<OwnRecord> {
     }
 }
 
-/// Removes another clone's record of a step, which needs `--force`. Returns the holder of the record.
+/// Removes another clone's record of a step, which needs `--force`. Returns the holder of the removed record.
 pub(crate) fn release_foreign(context: &Context, step: &StepId) -> Result<Option<String>, Error> {
     let Some(sync) = Sync::of(context)? else { return Ok(None) };
     let name = sync.state.name_of(step);
@@ -355,7 +356,8 @@ pub(crate) fn unsettled(context: &Context, step: &StepId, why: &str) {
 }
 
 impl Sync<'_> {
-    /// Returns `own` with the record in another state as the wanted value; none if its value cannot be read.
+    /// Returns `own` with a wanted value: the same record in the state `state`. `None` if the present value cannot be
+    /// read.
     pub(crate) fn in_state(&self, own: OwnRecord, state: State) -> Result<Option<OwnRecord>, Error> {
         let Some(record) = own.record() else { return Ok(None) };
         let value = self.value(&record.again(state, self.context.now, self.nonce()?))?;

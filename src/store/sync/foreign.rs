@@ -58,7 +58,7 @@ pub(crate) fn claimed_numbers(context: &Context, plan: &PlanId) -> Vec<StepNumbe
     ids.filter(|it| it.plan == *plan).map(|it| it.number).collect()
 }
 
-/// Work that has ended on a branch which the remote no longer has.
+/// A problem for each step whose work has ended on a branch that the remote no longer has.
 pub(crate) fn problems(context: &Context, plans: &Plans) -> Vec<Problem> {
     let Some(state) = SyncState::of(context) else { return Vec::new() };
     let gone =

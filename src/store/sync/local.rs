@@ -35,8 +35,8 @@ pub(crate) fn take_back(
     reopen(context, step)
 }
 
-/// Makes the log of ended claims no longer say that a step is closed, if it is open in the files here. The files are
-/// read because a killed process may have restored the step's file before.
+/// If a step is open in the files here, records in the log of ended claims that it was reopened. The files are read
+/// again, because a process that was killed may already have restored the step's file.
 pub(super) fn reopen(context: &Context, step: &StepId) -> Result<(), Error> {
     if load(context, step)?.is_some_and(|it| !it.is_closed()) {
         leases::reopened(context, step);
@@ -90,9 +90,9 @@ pub(super) fn is_here(context: &Context, step: &StepId, claim: &str) -> Result<b
     Ok(load(context, step)?.is_some_and(|it| shows(&it, claim)))
 }
 
-/// Whether a step's file contains a claim or its result, as [`take_back`] finds them.
+/// Whether a step's file contains a claim, or its result, that [`take_back`] can undo.
 pub(super) fn shows(step: &Step, claim: &str) -> bool {
-    // Work that was started without a claim after the result was taken back is not the result.
+    // If a step is in progress without a claim, it was started again after the result was taken back.
     let is_begun = step.claim.is_none() && step.status.is(StepStatus::InProgress);
     is_of(step, claim) && !is_begun
 }

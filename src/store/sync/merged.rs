@@ -21,10 +21,12 @@ use crate::store::registry::record::Record;
 use crate::store::registry::{Change, Name};
 
 impl Sync<'_> {
-    /// The deletions of ended records whose work is on the branch, of records under an earlier id whose step has
-    /// another id there, and of lapsed records whose step is closed there. A lapsed record stays if the step was
-    /// reopened in the files here. A lapsed record of this clone stays, too: without it, the end of that work would not
-    /// be fenced.
+    /// Returns the changes that delete records that are no longer needed:
+    /// - ended records whose work is on the branch;
+    /// - records under an earlier id whose step has another id on the branch;
+    /// - lapsed records whose step is closed on the branch, and was not reopened in the files here.
+    ///
+    /// A lapsed record of this clone stays: without it, the end of that work would not be fenced.
     pub(crate) fn superfluous(&self, seen: &Seen) -> Result<Vec<Change>, Error> {
         let of_interest = |name: &Name| name.is_in(self.state.dir());
         let all = seen.records.iter().filter(|(name, _)| of_interest(name));
@@ -51,7 +53,7 @@ impl Sync<'_> {
         Ok(chosen.map(|it| Change::Delete { name: it.0.clone(), old: it.1.revision.clone() }).collect())
     }
 
-    /// Whether the branch shows the end of this record.
+    /// Whether the branch contains the end of this record's work, or the move of its step.
     pub(crate) fn is_merged(&self, record: &Record) -> Result<bool, Error> {
         match self.branch()? {
             Some((git, tip)) => Ok(!self.shown_on(git, &tip, &[record])?.is_empty()),
@@ -59,14 +61,14 @@ impl Sync<'_> {
         }
     }
 
-    /// Whether this is the record of a moved step under an earlier id, and the branch has the move.
+    /// Whether this is the record of a moved step under an earlier id, and the branch contains the move.
     pub(crate) fn is_moved_on_branch(&self, own: &OwnRecord) -> Result<bool, Error> {
         let record = own.record().filter(|it| it.moved_to.is_some() && !it.state.has_ended());
         record.map_or(Ok(false), |it| self.is_merged(&it))
     }
 
-    /// Returns which of `steps` the branch shows as finished, although the files here do not: those that are closed on
-    /// the branch, but neither closed nor reopened here, and those that were moved or removed on the branch.
+    /// Returns the `steps` that are finished on the branch, but not in the files here: those that are closed on the
+    /// branch, and neither closed nor reopened here, and those that were moved or removed on the branch.
     pub(crate) fn closed_elsewhere(&self, steps: &[StepId]) -> Result<HashSet<StepId>, Error> {
         match self.branch()? {
             Some((git, tip)) if !steps.is_empty() => {
@@ -79,7 +81,7 @@ impl Sync<'_> {
         }
     }
 
-    /// The branch as it was fetched; `None` if it was not.
+    /// The last commit of the fetched branch; `None` if the branch was not fetched.
     fn branch(&self) -> Result<Option<(&Git, Oid)>, Error> {
         let Some(((git, _), branch)) = self.remote.as_ref().zip(self.config.branch.as_ref()) else {
             return Ok(None);
@@ -87,8 +89,8 @@ impl Sync<'_> {
         Ok(git.find_revision(&format!("{LOCAL_BRANCH}{branch}"))?.map(|tip| (git, tip)))
     }
 
-    /// The names of the ended records of which the branch has an attempt, and of the other records whose step has another
-    /// id on the branch.
+    /// The names of the ended records whose claim has an attempt on the branch, and of the other records whose step has
+    /// another id on the branch.
     fn shown_on(&self, git: &Git, tip: &Oid, records: &[&Record]) -> Result<HashSet<Name>, Error> {
         let mut shown = HashSet::new();
         if records.is_empty() {
@@ -102,7 +104,7 @@ impl Sync<'_> {
         let within: Vec<_> = Some(dir).filter(|it| !it.is_empty()).into_iter().collect();
         let found = call.oids([tip]).paths(within).output()?;
         if found.code > 1 && self.fetch_missing(git, tip)? {
-            // In a partial clone the texts were missing.
+            // In this partial clone, texts were missing; they have been fetched now.
             return self.shown_on(git, tip, records);
         }
         let names: Vec<_> = found.stdout.split(|it| *it == 0).filter(|it| !it.is_empty()).collect();
@@ -126,8 +128,8 @@ impl Sync<'_> {
         Ok(shown)
     }
 
-    /// Returns which of `steps` are closed on the branch, without those for which `is_excluded` is true of the branch's
-    /// version and the one here.
+    /// Returns the `steps` that are closed on the branch. `is_excluded` gets the branch's version of a step and the one
+    /// here; if it returns true, the step is left out.
     fn closed_on(
         &self,
         git: &Git,
@@ -152,8 +154,8 @@ impl Sync<'_> {
         Ok(closed)
     }
 
-    /// Returns which of `steps` are in the merge base of `HEAD` and the branch, but not on the branch, or are other steps
-    /// there.
+    /// Returns the `steps` that were moved or removed on the branch: the merge base of `HEAD` and the branch has the
+    /// step's file, and on the branch the file is missing or contains another step.
     fn gone_from(&self, git: &Git, tip: &Oid, steps: &[StepId]) -> Result<Vec<StepId>, Error> {
         let Some(head) = git.head_commit()? else { return Ok(Vec::new()) };
         let Some(base) = git.merge_base(&head, tip)?.filter(|it| it != tip) else { return Ok(Vec::new()) };
@@ -177,7 +179,7 @@ impl Sync<'_> {
         Ok(steps.iter().zip(both).filter(|it| is_gone(it.1.clone())).map(|it| it.0.clone()).collect())
     }
 
-    /// The names of the files of steps in a commit.
+    /// The names of the files of steps in a commit, as `COMMIT:PATH`.
     fn names_in(&self, commit: &Oid, steps: &[StepId]) -> Vec<Vec<u8>> {
         steps.iter().map(|it| format!("{commit}:{}", self.path_in_repository(it)).into_bytes()).collect()
     }

@@ -14,7 +14,7 @@ use crate::api::error::Error;
 use crate::plan::id::StepId;
 use crate::store::registry::{Answer, Change, Name, Together};
 
-/// For steps that got new ids: writes this clone's records of them under the new ids, in one change.
+/// After steps got new ids, writes this clone's records of these steps under the new ids, in one change.
 pub(crate) fn moved(context: &Context, moves: &[(StepId, StepId)]) {
     let Some(state) = SyncState::of(context) else { return };
     let moves = moves.iter().filter(|(from, to)| from != to && state.has_own(from));
@@ -33,7 +33,7 @@ pub(crate) fn moved(context: &Context, moves: &[(StepId, StepId)]) {
 }
 
 impl Sync<'_> {
-    /// Returns false if the registry did not make the changes.
+    /// Writes records of moved steps under the new ids. Returns false if the registry did not make the changes.
     pub(super) fn move_records(&self, owns: &[(OwnRecord, StepId)]) -> Result<bool, Error> {
         let taken: HashSet<_> = owns.iter().map(|(_, to)| self.state.name_of(to)).collect();
         let mut all = Vec::new();
@@ -52,7 +52,7 @@ impl Sync<'_> {
         Ok(true)
     }
 
-    /// Gives the records of a step under earlier ids the claim that has replaced `before`.
+    /// Writes the claim `new`, which has replaced `before`, into the records under earlier ids of the step.
     pub(super) fn inherit(&self, before: &OwnRecord, new: &OwnRecord) -> Result<Pushed, Error> {
         for own in self.state.inherited(before, new) {
             let Some(id) = &own.under else { continue };
@@ -65,7 +65,8 @@ impl Sync<'_> {
         Ok(Pushed::Done)
     }
 
-    /// Creates the record of a moved step under an earlier id again, after a step that got this id no longer needs it.
+    /// If `id` is an earlier id of a moved step, creates the record under `id` again, unless there is one. The record of
+    /// another step with this id may have replaced it.
     pub(super) fn restore_earlier(&self, id: &StepId) -> Result<(), Error> {
         let name = self.state.name_of(id);
         let is_main = |it: &OwnRecord| it.under.is_none() && !it.is_lost && it.earlier.contains(id);
@@ -80,8 +81,8 @@ impl Sync<'_> {
         Ok(())
     }
 
-    /// The records of a moved step: the one under its new id, and those under its earlier ids. `taken` are the new
-    /// names of all moved steps; a record under such a name is not kept as one under an earlier id.
+    /// The records of a moved step: the one under its new id, and those under its earlier ids. `taken` contains the
+    /// names of the records under the new ids of all moved steps. An earlier id with such a name gets no record.
     fn moved(&self, own: &OwnRecord, to: &StepId, taken: &HashSet<Name>) -> Result<Vec<OwnRecord>, Error> {
         let mut all = Vec::new();
         for id in own.earlier.iter().chain([&own.step]).filter(|it| !taken.contains(&self.state.name_of(it)))
@@ -99,7 +100,7 @@ impl Sync<'_> {
         let mut earlier = own.earlier.clone();
         earlier.push(own.step.clone());
         earlier.retain(|it| it != to);
-        // The file of the earlier id is no longer there to be restored.
+        // The file under the earlier id no longer exists, so it cannot be restored.
         let (step, file) = (to.clone(), None);
         all.push(OwnRecord { name, step, earlier, held, wanted, was, writer, file, ..own.clone() });
         Ok(all)

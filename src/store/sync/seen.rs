@@ -1,9 +1,9 @@
 //! The state after the last listings: the records, when each value was first listed, and which records have
 //! lapsed.
 //!
-//! Clocks of machines differ, so no time of another machine is compared. A record has lapsed if two listings at least
-//! its ttl apart showed the same value, by this machine's monotonic clock. After a restart the measurement starts
-//! again. A registry with a clock decides itself which records have lapsed.
+//! Clocks of machines differ, so no time of another machine is compared. A record has lapsed if two listings show the
+//! same value and are at least the record's ttl apart, by this machine's monotonic clock. After a restart of the
+//! machine, the measurement starts again. A registry with a clock decides itself which records have lapsed.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -121,7 +121,7 @@ fn sighting(listed: Listed, before: Option<&Sighting>, now: &Moment) -> Sighting
             let ttl = Duration::from_secs(u64::try_from(record.ttl).unwrap_or(u64::MAX));
             before.is_some_and(|it| it.has_lapsed) || now.since(&first).is_some_and(|it| it >= ttl)
         }
-        // A record that cannot be read does not lapse.
+        // A record whose ttl cannot be read does not lapse, unless the registry has a clock.
         (None, None) => false,
     };
     let is_branch_gone = before.is_some_and(|it| it.is_branch_gone);
@@ -168,7 +168,8 @@ mod tests {
 
     #[test]
     fn a_value_lapses_when_two_listings_a_ttl_apart_show_it() {
-        // The nonce and the moment of each listing, and whether the record has lapsed after the last.
+        // The nonce and the moment (the machine's start and the milliseconds) of each listing, and whether the record
+        // has lapsed after the last listing.
         type Listings = &'static [(u128, &'static str, u64)];
         let table: [(Listings, bool); 8] = [
             (&[(1, "a", 0)], false),
@@ -186,7 +187,7 @@ mod tests {
             });
             assert_eq!(has_lapsed(&seen), expected, "{listings:?}");
         }
-        // What ended does not lapse, and another registry's sightings do not count.
+        // An ended record does not lapse, and the stored listing of another registry is ignored.
         let ended = || vec![listed(1, State::Completed)];
         assert!(!has_lapsed(&look(
             &look(&Seen::default(), ended(), &moment("a", 0)),

@@ -1,6 +1,6 @@
 //! Finishes changes that a crash, a lost answer or a missing connection interrupted.
 //!
-//! Each record of this clone is compared with the step's file, which is the truth about what happened here.
+//! Each record of this clone is compared with the step's file, because the file shows what happened on this machine.
 
 use std::collections::BTreeSet;
 
@@ -34,7 +34,7 @@ enum Here {
 }
 
 impl Sync<'_> {
-    /// Whether a record of this clone must be settled before another change.
+    /// Whether a record of this clone must be settled before another change is made.
     pub(crate) fn has_unsettled(&self) -> bool {
         self.state.all_own().iter().any(|it| it.is_unsettled() || it.writer.is_some() || it.is_lost)
     }
@@ -73,7 +73,8 @@ impl Sync<'_> {
         }
         let own = self.with_value(own, id, step.as_ref())?;
         let is_of_here = is_undone || !self.is_of_other_tree(&own);
-        // Another branch, an interrupted command or another program gave the step another id.
+        // The step has another id in the files here, because of another branch, an interrupted command or another
+        // program.
         let is_wanted = own.record().is_some() && own.wanted != Some(Wanted::Gone);
         if *id != own.step && own.under.is_none() && is_of_here && is_wanted {
             let is_moved = self.move_records(&[(own, id.clone())])?;
@@ -82,8 +83,8 @@ impl Sync<'_> {
                 None => Ok(None),
             };
         }
-        // The process died before it wrote the end of the work into the file, or the end was undone. Otherwise the file
-        // may be older than the end.
+        // The file decides if the process died before it wrote the end of the work into the file, or if the end was
+        // undone. Otherwise the file may be older than the end.
         let is_open = own.writer.is_some() || is_undone;
         let (own, what) = match (own.state(), here) {
             // The claim was made in another working tree. The step's file here may be older or newer than the one
@@ -111,8 +112,8 @@ impl Sync<'_> {
             _ => return Ok(None),
         };
         let Some(own) = own else { return Ok(None) };
-        // If the push shows that the claim is lost, the loss is stored before a file is changed. Then the next call
-        // undoes the claim after a crash, and in another working tree whose file contains it.
+        // If the push shows that the claim is lost, the loss is stored before any file is changed. After a crash, the
+        // next call can then undo the claim. A call in another working tree can undo it in that tree's file.
         let own = OwnRecord { is_taken_back: true, ..own };
         let claim = own.clone();
         let why = match self.push(own, &[])? {
@@ -127,8 +128,8 @@ impl Sync<'_> {
         Ok(Some(Settled { step: id.to_string(), what: "lost", why: Some(why) }))
     }
 
-    /// Undoes a lost claim in this working tree. Its record stays while the file of another working tree shows the
-    /// claim or its result, because only a command in that tree changes its files.
+    /// Undoes a lost claim in this working tree. Its record stays while the step's file in another working tree
+    /// contains the claim or its result, because only a command in that tree changes that file.
     fn take_back(&self, own: &OwnRecord, id: &StepId, step: Option<&Step>) -> Result<(), Error> {
         local::take_back(self.context, id, &own.claim, own.file.as_ref())?;
         match self.is_in_a_tree(own, id, step) {
@@ -157,8 +158,8 @@ impl Sync<'_> {
         Ok(None)
     }
 
-    /// Whether the step's file in a working tree of this clone shows a claim or its result. If the working trees or the
-    /// file's path are not known, the answer is no, so that no record stays forever.
+    /// Whether the step's file in a working tree of this clone contains a claim or its result. If the working trees or
+    /// the file's path are not known, returns false, so that no record stays forever.
     fn is_in_a_tree(&self, own: &OwnRecord, id: &StepId, step: Option<&Step>) -> bool {
         let path = own.file.as_ref().map(|it| &it.path).or(step.map(|it| &it.path));
         let (plans, worktree) = (&self.context.plans, &self.state.worktree);
@@ -213,14 +214,14 @@ impl Sync<'_> {
         Ok(Some(Settled { step: id.to_string(), what: "lost", why }))
     }
 
-    /// Like [`Self::with_value`], with the step as it is now.
+    /// Like [`Self::with_value`], but loads the step itself.
     pub(crate) fn with_own_value(&self, own: OwnRecord) -> Result<OwnRecord, Error> {
         let id = own.step.clone();
         let step = if own.newest().is_none() { self.load(&id)? } else { None };
         self.with_value(own, &id, step.as_ref())
     }
 
-    /// Gives a claim that was made with `--offline` its first value.
+    /// Creates the first value of a claim that has none, for example after `claim --offline`.
     fn with_value(&self, own: OwnRecord, id: &StepId, step: Option<&Step>) -> Result<OwnRecord, Error> {
         if own.newest().is_some() || !own.is_offline {
             return Ok(own);
@@ -233,8 +234,8 @@ impl Sync<'_> {
         Ok(OwnRecord { wanted: Some(Wanted::Value { value, from: None }), ..own })
     }
 
-    /// Whether the step was claimed in another working tree that still exists. Then the step's file in that tree
-    /// decides.
+    /// Whether the step was claimed in another working tree that still exists. In that case, the step's file in that
+    /// tree decides what happened.
     fn is_of_other_tree(&self, own: &OwnRecord) -> bool {
         let other = own.tree.as_ref().filter(|it| **it != self.state.worktree.root);
         let trees = || self.context.plans.worktrees(&self.state.worktree);
@@ -288,8 +289,7 @@ impl Sync<'_> {
     }
 }
 
-/// Brings the records of steps into line with their files, which `undo` has restored. Returns the claims that turned
-/// out to be lost.
+/// Updates the records of steps whose files `undo` has restored. Returns the claims that turned out to be lost.
 pub(crate) fn restored(context: &Context, steps: &[StepId]) -> Vec<Settled> {
     let mut lost = Vec::new();
     for step in steps {
@@ -315,7 +315,7 @@ fn restored_one(context: &Context, id: &StepId) -> Result<Vec<Settled>, Error> {
     let claim = LoadQuery::step(id).load(context).ok().and_then(|it| {
         let step = it.plans.step(id)?;
         let claim = step.claim_in_force().filter(|_| it.plans.claims().lapse(step, context.now).is_none());
-        // The claim of another machine stays that machine's.
+        // No record is made for a claim of another machine.
         let is_own = claim.filter(|it| {
             it.by.as_deref() == Some(context.by.as_str()) || Leases::of(context).knows(id, &it.id)
         });
@@ -346,8 +346,8 @@ pub(crate) fn holder(record: Option<&Record>) -> String {
     }
 }
 
-/// The steps of this clone with a change that the registry has not confirmed, without those that a process is changing
-/// now.
+/// The steps with a change by this clone that the registry has not confirmed. Steps that a running process is changing
+/// are left out.
 pub(crate) fn unsettled(context: &Context) -> Vec<StepId> {
     let Some(state) = SyncState::of(context) else { return Vec::new() };
     let is_busy = |it: &OwnRecord| {

@@ -1,8 +1,8 @@
 //! This clone's state of the protocol, in files of git's common directory, which all its working trees share.
 //!
-//! `planwatch/seen` has the last listing. `planwatch/sync` has a file for each record of this clone. Except for a
-//! renewal, the file is written before the registry is asked for a change, so that after a crash or a lost answer the
-//! same change can be made again.
+//! `planwatch/seen` contains the last listing. `planwatch/sync` contains a file for each record of this clone.
+//! Before a change of a record is sent to the registry, its file is written, so that after a crash or a lost answer the
+//! same change can be sent again. Renewals are an exception.
 
 use std::collections::HashSet;
 use std::path::PathBuf;
@@ -22,7 +22,8 @@ use crate::store::registry::{Change, Name, Revision, Value};
 const SEEN: &str = "seen";
 const LAST: &str = "last";
 
-/// The suffix of the empty file next to each record that is not settled, so that these records are found among many.
+/// Next to each unsettled record is an empty file with this suffix, so that unsettled records are found without reading
+/// all records.
 const OPEN: &str = ".open";
 
 /// A record of this clone.
@@ -31,11 +32,11 @@ pub(crate) struct OwnRecord {
     pub(crate) name: Name,
     /// The step's present id.
     pub(crate) step: StepId,
-    /// The earlier id of the step, if this is its record under that id: a step that was moved after it was claimed has
-    /// a record under each id, because other clones may not have the move yet.
+    /// The earlier id, if this is the record under an earlier id of the step. A step that was moved after it was
+    /// claimed has a record under each of its ids, because other clones may not have the move yet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) under: Option<StepId>,
-    /// The step's earlier ids that have records; only the record under its present id lists them.
+    /// The step's earlier ids that have records. Only the record under the present id has this list.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) earlier: Vec<StepId>,
     /// The working tree in which it was claimed; unknown for claims of earlier versions.
@@ -48,23 +49,23 @@ pub(crate) struct OwnRecord {
     /// A change that was not answered yet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) wanted: Option<Wanted>,
-    /// When the registry last confirmed it.
+    /// When the registry last confirmed the record.
     pub(crate) confirmed: Option<Moment>,
-    /// An earlier claim of this clone that it replaces at the registry.
+    /// The id of an earlier claim of this clone, which this claim replaces at the registry.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) was: Option<String>,
     /// The process that is making a change, or has ended the work at the registry and is about to write the step's
     /// file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) writer: Option<Process>,
-    /// The registry does not know the claim or its end: the claim was made with `--offline`, made before claims were
-    /// shared, or restored by an undo, or it was ended while the registry could not be asked.
+    /// The registry does not have the claim or its end. The claim was made with `--offline`, made before claims were
+    /// shared, or restored by an undo, or it ended while the registry could not be contacted.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) is_offline: bool,
     /// Another clone has taken the step over. This record is kept while the step's file contains the claim.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) is_lost: bool,
-    /// If it is lost, the claim and its result are undone in the files of the working trees that have them.
+    /// If the claim is lost, the claim and its result are undone in the files of all working trees that contain them.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) is_taken_back: bool,
     /// The step's file before the claim, to restore it if the claim is lost.
@@ -78,20 +79,20 @@ pub(crate) struct FileBefore {
     /// Relative to the plans directory.
     pub(crate) path: String,
     pub(crate) before: String,
-    /// A hash of what this clone wrote.
+    /// The etag of the content that this clone wrote.
     pub(crate) left: String,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Wanted {
-    /// Another value.
+    /// The record gets this value.
     Value {
         value: Value,
-        /// The value of another clone that is taken over; `None` if [`OwnRecord::held`] is replaced.
+        /// The value that is taken over from another clone; `None` if [`OwnRecord::held`] is replaced.
         from: Option<Revision>,
     },
-    /// No record.
+    /// The record is deleted.
     Gone,
 }
 
@@ -179,7 +180,7 @@ impl OwnRecord {
             held: Some(held?),
             ..self
         };
-        // If the work has ended, the writer stays: it has not written the step's file yet.
+        // If the work has ended, `writer` stays, because that process has not written the step's file yet.
         let is_ended = own.state().is_some_and(State::has_ended);
         Some(Self { writer: own.writer.clone().filter(|_| is_ended), file: None, ..own })
     }
@@ -245,7 +246,7 @@ impl SyncState {
         read.filter(|it| it.name.is_in(&self.dir)).collect()
     }
 
-    /// The record of the step that has this id here.
+    /// The record under the id `step`, unless it is the record of a moved step under an earlier id.
     pub(crate) fn own(&self, step: &StepId) -> Option<OwnRecord> {
         self.own_of(&self.name_of(step)).filter(|it| it.under.is_none())
     }
@@ -255,7 +256,7 @@ impl SyncState {
         self.all_own().into_iter().find(|it| it.claim == claim && it.under.is_none())
     }
 
-    /// Whether this clone has any record.
+    /// Whether this clone may have a record.
     pub(crate) fn has_any(&self) -> bool {
         self.own.names().iter().any(|it| it != LAST)
     }
@@ -274,12 +275,13 @@ impl SyncState {
         (own.name == *name).then_some(own)
     }
 
-    /// Whether this clone may have a record under this id, without reading one.
+    /// Whether this clone may have a record under this id. Only checks whether the file exists.
     pub(crate) fn has_own(&self, step: &StepId) -> bool {
         self.own.has(&self.name_of(step).key())
     }
 
-    /// The records under earlier ids of a step, after the claim `new` has replaced `before`. They have no value yet.
+    /// The records under earlier ids of a step, after the claim `new` has replaced `before`. Their wanted values are
+    /// not set.
     pub(crate) fn inherited(&self, before: &OwnRecord, new: &OwnRecord) -> Vec<OwnRecord> {
         let earlier = self.siblings(before).into_iter().filter(|it| it.under.is_some());
         let of_new = |it: OwnRecord| {
@@ -293,7 +295,7 @@ impl SyncState {
         let bytes = serde_json::to_vec(own).unwrap_or_default();
         let (key, open) = (own.name.key(), format!("{}{OPEN}", own.name.key()));
         self.write(|it| match own.is_unsettled() {
-            // After a kill in between, there is one `.open` file too many, which has no effect.
+            // If the process is killed between the two writes, a superfluous `.open` file remains, which has no effect.
             true => it.put_new(&open, b"").and_then(|()| it.put(&key, &bytes)),
             false => it.put(&key, &bytes).and_then(|()| it.remove(&open)),
         })
@@ -304,7 +306,8 @@ impl SyncState {
         self.write(|it| it.remove(&key).and_then(|()| it.remove(&format!("{key}{OPEN}"))))
     }
 
-    /// Removes the stored record, or stores its new state. The stored listing gets the same value.
+    /// Stores the state of a record after the registry confirmed its wanted change, or removes the record if it was
+    /// deleted. Also updates the stored listing.
     pub(crate) fn put_confirmed(&self, own: OwnRecord, now: Moment) -> Result<(), Error> {
         let name = own.name.clone();
         self.note_in_listing(&own, &now)?;
@@ -343,7 +346,8 @@ impl SyncState {
         if is_ours { seen } else { Seen { registry: self.registry.clone(), ..Seen::default() } }
     }
 
-    /// Notes a confirmed change in the stored listing, so that no command takes the earlier value for another clone's.
+    /// Updates the stored listing after a confirmed change. Otherwise a command could mistake the earlier value in it
+    /// for a value of another clone.
     fn note_in_listing(&self, own: &OwnRecord, now: &Moment) -> Result<(), Error> {
         let value = match &own.wanted {
             Some(Wanted::Value { value, .. }) => Some(value),
@@ -382,7 +386,7 @@ impl SyncState {
     }
 }
 
-/// This moment, by the clock since the start of the machine.
+/// The present moment, by the clock that counts from the machine's start.
 pub(crate) fn now(context: &Context) -> Moment {
     let ms = u64::try_from(disk::since_boot().as_millis()).unwrap_or(u64::MAX);
     Moment { boot: disk::boot(context.plans.disk()), ms }

@@ -1,4 +1,4 @@
-//! The protocol against a registry in memory: lost answers, take-overs and renewals of two clones.
+//! Tests of the protocol with a registry in memory: lost answers, take-overs and renewals of two clones.
 
 use super::claiming::{Announced, LocalClaim, is_due};
 use super::state::OwnRecord;
@@ -156,7 +156,7 @@ fn all_records_are_renewed_in_one_call_and_deleted_ones_are_made_again() {
     assert_eq!(registry.calls(), calls + 1);
     let renewed = sync.state.own(&step()).unwrap();
     assert_ne!(renewed.held, before.held);
-    // A renewal that fails changes nothing here.
+    // A failed renewal does not change the stored record.
     registry.fail(&[Fault::AnswerLost]);
     assert!(sync.renew(&|_| true).is_err());
     assert_eq!(sync.state.own(&step()).unwrap(), renewed);
@@ -171,7 +171,8 @@ fn all_records_are_renewed_in_one_call_and_deleted_ones_are_made_again() {
 
 #[test]
 fn a_renewal_does_not_revive_a_claim_that_was_lost_under_an_earlier_id() {
-    // The records are renewed in the order of their names, so both orders are tried.
+    // The records are renewed in the order of their files' names, which are hashes. Several ids are tried, so that both
+    // records can be the first.
     for to in ["p:0", "p:2", "p:4", "p:9"].map(|it| read_step_id(it).unwrap()) {
         let registry = Memory::default();
         let (one, other) = (machine(), machine());

@@ -1,4 +1,4 @@
-//! Block lists put together from their own items and from items of another file, with comments.
+//! Builds a block list from its own items and from items of another file, with their comments.
 
 use std::ops::Range;
 
@@ -34,7 +34,7 @@ impl Written {
         self.has_comments
     }
 
-    /// Leaves out comments above the item that another text has too.
+    /// Drops those comments above the item that `known` contains, too.
     pub fn drop_above(&mut self, known: &str) {
         let Some(lines) = &mut self.lines else { return };
         let is_new =
@@ -44,12 +44,12 @@ impl Written {
     }
 }
 
-/// One part of a list that is put together.
+/// One part of the list that [`arranged`] builds.
 #[derive(Debug, Clone, Copy)]
 pub enum Part<'a> {
-    /// An item that the list has.
+    /// The item at this index of the old list.
     Own(usize),
-    /// An item that is removed; the comments above and below it stay.
+    /// The item at this index of the old list is removed. The comments above and below it stay.
     Gone(usize),
     New(&'a NewValue, &'a Written),
 }
@@ -57,7 +57,7 @@ pub enum Part<'a> {
 /// Where the lines of an item of a block list are in the front matter.
 struct Frame {
     above: Range<usize>,
-    /// The lines from the dash on.
+    /// The lines from the dash to the end of the item.
     own: Range<usize>,
     /// Comments that are indented deeper than the dash.
     below: Range<usize>,
@@ -85,8 +85,9 @@ pub fn written(list: View<'_>) -> Vec<Written> {
     frames.iter().zip(&items).map(of).collect()
 }
 
-/// An item of a list in brackets: a comment on the line where it ends, and those between the line where the item before
-/// it ends and the item, are its own.
+/// Finds out whether an item of a list in brackets has comments. These are the comments before the item, from the end of
+/// the previous item's last line on, and the comments after the item on its last line. After the last item, all comments
+/// in the brackets count.
 fn in_brackets(lines: &Lines<'_>, list: View<'_>, items: &[View<'_>], nth: usize) -> Written {
     let text = lines.text;
     let (all, own) = (list.span(), items[nth].outer_span());
@@ -102,7 +103,8 @@ fn in_brackets(lines: &Lines<'_>, list: View<'_>, items: &[View<'_>], nth: usize
     Written { lines: None, has_comments }
 }
 
-/// The lines of the items of a block list; `None` if its items do not begin on lines of their own.
+/// The lines of the items of a block list. `None` if it is not a block list, or if an item does not begin on a line of its
+/// own.
 fn frames(lines: &Lines<'_>, list: View<'_>) -> Option<Vec<Frame>> {
     if list.kind() != Kind::List || list.style() != Style::Block || list.is_alias() {
         return None;
@@ -135,17 +137,17 @@ fn comments_above(lines: &Lines<'_>, line: usize) -> usize {
     start
 }
 
-/// Puts the list of a key together from parts. Its own items keep their lines, and a new item has the lines of its own
-/// file, indented as in this list.
+/// Replaces the list of a key by the given parts. The list's own items keep their lines. A new item gets the lines that
+/// it has in its own file, indented as in this list.
 ///
-/// `None` if the value is not a block list with an item on each line, or if the result would not have exactly the
-/// meaning of the parts, with all other data unchanged.
+/// `None` if the value is not a block list whose items begin on lines of their own. Also `None` if the new file, parsed
+/// again, does not contain exactly these parts, or if other data would change.
 pub fn arranged(file: &[u8], key: &str, parts: &[Part<'_>]) -> Option<Vec<u8>> {
     let page = Page::open(file.to_vec()).ok()?;
     let (sheet, offset) = page.sheet()?;
     let (_, list) = sheet.root().find_entry(key)?;
     let mut frames = frames(&sheet.lines, list)?;
-    // Comments at the end of a list stay above what is added to it.
+    // Comments at the end of the list stay above items that are added.
     let last = frames.last_mut()?;
     last.below.end = sheet.lines.skip_deeper_comments(last.below.end, sheet.root_column());
     let mut text = String::new();
@@ -173,7 +175,7 @@ pub fn arranged(file: &[u8], key: &str, parts: &[Part<'_>]) -> Option<Vec<u8>> {
     (is_meant && front_matter::split(file).body() == front_matter::split(&bytes).body()).then_some(bytes)
 }
 
-/// The lines of a new item of this list.
+/// The lines of a new item, laid out as in this list.
 fn new_lines(sheet: &Sheet<'_>, list: View<'_>, value: &NewValue, written: &Written) -> Option<String> {
     let first = list.items().next()?;
     let (dash, start) = (first.lead()?, first.outer_span().start);
@@ -187,7 +189,7 @@ fn new_lines(sheet: &Sheet<'_>, list: View<'_>, value: &NewValue, written: &Writ
     Some(format!("{}{text}{eol}", spaces(column)))
 }
 
-/// Lines whose indentation is changed from one column to another; blank lines stay.
+/// Changes the indentation of lines from column `from` to column `to`. Blank lines do not change.
 fn indented(text: &str, from: usize, to: usize) -> String {
     let shift = |line: &str| {
         let blanks = line.len() - line.trim_start_matches(' ').len();

@@ -1,4 +1,4 @@
-//! Gives a list in brackets other items.
+//! Changes the items of a list in brackets.
 
 use super::items::Source;
 use super::remove::after_comma;
@@ -30,7 +30,7 @@ struct Item {
     span: Range<usize>,
     /// Where its comma ends, if it has one.
     comma: Option<usize>,
-    /// Its lines, with the comments directly above it and those that are indented below it.
+    /// Its lines, with the comments directly above it and the deeper indented comments directly below it.
     lines: Range<usize>,
 }
 
@@ -59,8 +59,8 @@ impl<'a> Lines<'a> {
         (is_closed_below && !items.is_empty()).then_some(Self { sheet, list, items })
     }
 
-    /// An item that moves takes its comments along. An item that is removed leaves the comments on lines of their own. The last
-    /// item has a comma if the last one had one before.
+    /// If an item moves, its comments move, too. If an item is removed, the comments on lines of their own stay. There is a
+    /// comma after the new last item if there was one after the old last item.
     pub(super) fn change(&self, sources: &[Source<'_>]) -> Result<Vec<Splice>, EditError> {
         let (lines, text) = (self.sheet.lines, self.sheet.text());
         let mut splices = Vec::new();
@@ -110,7 +110,7 @@ impl<'a> Lines<'a> {
         Ok(splices)
     }
 
-    /// Whether there are comments in the list besides those that are removed.
+    /// Whether the list contains comments that are not removed.
     fn leaves_comment(&self, removed: &[Splice]) -> bool {
         let Range { start, end } = self.list.span();
         let starts = [start].into_iter().chain(removed.iter().map(|it| it.range.end));
@@ -133,8 +133,8 @@ impl<'a> Lines<'a> {
     }
 }
 
-/// The items in one piece, with what the author wrote between them. What is between two items belongs to the first one; a
-/// comment there stays if that item is removed.
+/// Writes all items as one splice and preserves the text between them. The text between two items belongs to the first of
+/// them. If that item is removed, a comment in this text stays.
 fn joined(sheet: &Sheet<'_>, list: View<'_>, sources: &[Source<'_>]) -> Result<Splice, EditError> {
     let text = sheet.text();
     let items: Vec<View<'_>> = list.items().collect();

@@ -1,4 +1,4 @@
-//! Inserts a new key at its place in a front matter.
+//! Inserts a new key into a front matter.
 
 use super::refusal::LAYOUT;
 use super::render::{flow, spaces};
@@ -46,8 +46,7 @@ fn line_for(sheet: &Sheet<'_>, entries: &[Entry<'_>], key: &str, order: &[&str])
     }
 }
 
-/// The place of a new key: after the nearest existing key that precedes it in `order`; else before the nearest existing
-/// key that follows it there; else at the end. It is never after `attempts`.
+/// The position of a new key, as [`super::edit`] describes it, without the rule for `id`.
 fn neighbour(len: usize, key: &str, order: &[&str], find: impl Fn(&str) -> Option<usize>) -> Neighbour {
     let rank = order.iter().position(|it| *it == key).filter(|_| key != "attempts");
     let earlier = rank.and_then(|it| order[..it].iter().rev().find_map(|it| find(it)));
@@ -64,13 +63,14 @@ fn neighbour(len: usize, key: &str, order: &[&str], find: impl Fn(&str) -> Optio
     }
 }
 
-/// The line after an entry and the comments that are indented below it.
+/// The start of the line below an entry and below its indented comments.
 fn after(sheet: &Sheet<'_>, entry: Entry<'_>) -> usize {
     let line = sheet.lines.end(entry_end(entry));
     sheet.lines.skip_deeper_comments(line, sheet.root_column())
 }
 
-/// The line of an entry, or of the comments above it; comments at the start of the front matter stay on top.
+/// The start of an entry's lines, including the comments directly above it. Comments at the start of the front matter are
+/// not included, so that they stay at the top.
 fn before(sheet: &Sheet<'_>, entries: &[Entry<'_>], nth: usize) -> usize {
     let own = sheet.lines.start(entry_start(entries[nth]));
     let floor = if nth == 0 { 0 } else { after(sheet, entries[nth - 1]) };
@@ -125,7 +125,7 @@ pub(super) fn after_member(sheet: &Sheet<'_>, end: usize, member: &str) -> Splic
     Splice { range: end..end, text: format!(" , {member}") }
 }
 
-/// Whether a key comes only from a merge, and so cannot be changed in place.
+/// Whether a key comes only from a merge. Such a key cannot be changed in place.
 pub(super) fn is_merged(root: View<'_>, key: &str) -> bool {
     root.kind() == Kind::Map && root.find_entry(key).is_none() && root.get(key).is_some()
 }

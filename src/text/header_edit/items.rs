@@ -1,4 +1,4 @@
-//! Gives a list other items, so that each item that stays keeps its bytes and its comments.
+//! Changes the items of a list. Each item that stays keeps its bytes and its comments.
 
 use super::list::{self, item_end, refuse_shared};
 use super::refusal::LAYOUT;
@@ -10,7 +10,8 @@ use crate::text::diff::in_common;
 use crate::text::yaml::{self, Kind, Style, View};
 use std::ops::Range;
 
-/// The most pairs of items that are compared. Longer lists are compared place by place.
+/// The maximum number of pairs of items that are compared. With more pairs, only equal items at the start and at the end
+/// of the lists are found; the other items are replaced one by one.
 const MAX_PAIRS: usize = 250_000;
 
 type Entry<'a> = (View<'a>, View<'a>);
@@ -18,17 +19,17 @@ type Entry<'a> = (View<'a>, View<'a>);
 /// Where an item of the new list comes from.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Source<'v> {
-    /// The item at this place of the old list. All kept and replaced items are in their old order.
+    /// The item at this index of the old list. All kept and replaced items are in their old order.
     Kept(usize),
-    /// An item of the old list that gets another place.
+    /// The item at this index of the old list moves to another position.
     Moved(usize),
-    /// A new value in the place of an item of the old list.
+    /// A new value that replaces the item at this index of the old list.
     Replaced(usize, &'v NewValue),
     New(&'v NewValue),
 }
 
 impl Source<'_> {
-    /// The place in the old list of an item that does not move.
+    /// The index of the item in the old list, if it does not move.
     pub(super) fn fixed(&self) -> Option<usize> {
         match self {
             Self::Kept(nth) | Self::Replaced(nth, _) => Some(*nth),
@@ -64,8 +65,8 @@ pub(super) fn set(
     }
 }
 
-/// Removes all items of a block list and writes `[]` for it; comments on lines of their own stay. `None` if the list does
-/// not begin on a line of its own.
+/// Replaces a block list by `[]`. Comments on lines of their own stay. `None` if an item does not begin on a line of its
+/// own, if the list has an anchor or a tag, or if the front matter is written in braces.
 pub(super) fn emptied(sheet: &Sheet<'_>, (_, list): Entry<'_>) -> Option<Vec<Splice>> {
     let behind_colon = list.lead()? + 1;
     let dashes: Vec<usize> = list.items().map(View::lead).collect::<Option<_>>()?;
@@ -81,7 +82,8 @@ pub(super) fn emptied(sheet: &Sheet<'_>, (_, list): Entry<'_>) -> Option<Vec<Spl
     Some(splices)
 }
 
-/// The items of a list value. `None` if it is no list, or if it was typed with comments or aliases.
+/// The items of a list value. `None` if it is not a list, or if it was typed with aliases or with comments outside of its
+/// items.
 fn items_of(value: &NewValue) -> Option<Vec<NewValue>> {
     let text = match value {
         NewValue::List(items) => return Some(items.clone()),
@@ -96,7 +98,7 @@ fn items_of(value: &NewValue) -> Option<Vec<NewValue>> {
         if source[at..start].contains('#') {
             return None;
         }
-        // The first line of a block collection is indented as the others are.
+        // The first line gets its indentation back, so that it is aligned with the lines below it.
         let column = start - source[..start].rfind('\n').map_or(0, |it| it + 1);
         items.push(NewValue::Yaml(format!("{}{}", spaces(column), &source[start..end])));
         at = end;
@@ -105,7 +107,7 @@ fn items_of(value: &NewValue) -> Option<Vec<NewValue>> {
     is_list.then_some(items)
 }
 
-/// Finds for each new value the old item that it is or replaces.
+/// Finds for each new value the old item that equals it or that it replaces.
 fn sources<'v>(old: &[View<'_>], new: &'v [NewValue]) -> Vec<Source<'v>> {
     let head = old.iter().zip(new).take_while(|(old, new)| new.matches(**old)).count();
     let rest = old.len().min(new.len()) - head;
@@ -117,7 +119,7 @@ fn sources<'v>(old: &[View<'_>], new: &'v [NewValue]) -> Vec<Source<'v>> {
     (1..=tail).for_each(|it| found[new.len() - it] = Some(Source::Kept(old.len() - it)));
     let mut is_used: Vec<bool> = (0..old.len()).map(|it| !old_rest.contains(&it)).collect();
     if old_rest.len() * new_rest.len() <= MAX_PAIRS {
-        // Equal items have the same number: the place of the first of them in the old list.
+        // Equal items have the same number: the index of the first of them in the old list.
         let same_as = |is_it: &dyn Fn(&usize) -> bool| old_rest.clone().find(|it| is_it(it));
         let of_old = |nth: usize| same_as(&|it| yaml::same(old[*it], old[nth])).unwrap_or(nth);
         let of_new = |nth: usize| same_as(&|it| new[nth].matches(old[*it])).unwrap_or(old.len() + nth);
@@ -141,7 +143,8 @@ fn sources<'v>(old: &[View<'_>], new: &'v [NewValue]) -> Vec<Source<'v>> {
     found.into_iter().zip(new).map(|(it, value)| it.unwrap_or(Source::New(value))).collect()
 }
 
-/// Replaces the unused old items between two kept ones by the new values between these, one by one.
+/// Pairs new values that have no source yet with unused old items. Between two kept items, the first new value replaces
+/// the first unused old item, the second one the second, and so on.
 fn pair<'v>(found: &mut [Option<Source<'v>>], is_used: &mut [bool], new: &'v [NewValue]) {
     let mut from = 0;
     for to in 0..found.len() {
@@ -171,8 +174,8 @@ impl<'a> Block<'a> {
         Self { sheet, list, items: list.items().collect() }
     }
 
-    /// An item that moves takes along the comments directly above it and those that are indented below it. An item that is
-    /// removed leaves the comments on lines of their own.
+    /// If an item moves, the comments directly above it and the deeper indented comments directly below it move, too. If an
+    /// item is removed, the comments on lines of their own stay.
     fn change(&self, sources: &[Source<'_>]) -> Result<Vec<Splice>, EditError> {
         let Some(first) = sources.iter().find_map(Source::fixed) else {
             return Err(EditError::new(LAYOUT, self.list.span().start, "no item stays"));
@@ -200,7 +203,7 @@ impl<'a> Block<'a> {
         Ok(splices)
     }
 
-    /// What is removed for the items that are removed or move.
+    /// The splices that delete the removed items, and the moved items at their old positions.
     fn removals(&self, sources: &[Source<'_>]) -> Result<Vec<Splice>, EditError> {
         let mut splices = Vec::new();
         for (nth, item) in self.items.iter().enumerate() {
@@ -218,7 +221,7 @@ impl<'a> Block<'a> {
         Ok(splices)
     }
 
-    /// Where an item is added below another one.
+    /// The position at which an item is inserted below the item with the index `nth`.
     fn below(&self, nth: usize) -> Result<usize, EditError> {
         let is_last = nth + 1 == self.items.len();
         if is_last { Ok(list::below_last(self.sheet, self.items[nth])) } else { Ok(self.lines(nth)?.end) }
@@ -243,7 +246,7 @@ impl<'a> Block<'a> {
     }
 }
 
-/// The dash of an item that begins on a line of its own.
+/// The position of an item's dash. An item that does not begin on a line of its own is an error.
 pub(super) fn own_dash(sheet: &Sheet<'_>, item: View<'_>) -> Result<usize, EditError> {
     let dash = item.lead().unwrap_or(item.outer_span().start);
     let error = || EditError::new(LAYOUT, dash, "the item begins on the line of its key");

@@ -1,33 +1,33 @@
 //! Lines of a front matter, with any line ending.
 
-/// The text between the delimiter lines, with the line ending of the opening one.
+/// The text between the delimiter lines.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Lines<'a> {
     pub(super) text: &'a str,
-    /// What ends the line before the text.
+    /// The line ending of the opening delimiter line.
     pub(super) first_eol: &'a str,
 }
 
 impl<'a> Lines<'a> {
-    /// Where the line of a byte begins.
+    /// The start of the line that contains the byte at `at`.
     pub(super) fn start(&self, at: usize) -> usize {
         let before = &self.text.as_bytes()[..at];
         before.iter().rposition(|it| matches!(it, b'\n' | b'\r')).map_or(0, |it| it + 1)
     }
 
-    /// Where the text of a line ends, before its line ending.
+    /// The end of the line that contains the byte at `at`, without its line ending.
     pub(super) fn text_end(&self, at: usize) -> usize {
         let rest = &self.text.as_bytes()[at..];
         at + rest.iter().position(|it| matches!(it, b'\n' | b'\r')).unwrap_or(rest.len())
     }
 
-    /// Where the line after the one with this byte begins.
+    /// The start of the line after the one that contains the byte at `at`.
     pub(super) fn end(&self, at: usize) -> usize {
         let end = self.text_end(at);
         end + eol_at(self.text, end).len()
     }
 
-    /// The line ending of the line before the one that begins at `at`.
+    /// The line ending of the line before the one that begins at `at`; [`Self::first_eol`] for the first line.
     pub(super) fn eol_before(&self, at: usize) -> &'a str {
         let before = &self.text[..at];
         let trimmed = before.strip_suffix("\r\n").or_else(|| before.strip_suffix(['\n', '\r']));
@@ -35,7 +35,7 @@ impl<'a> Lines<'a> {
         if trimmed.len() == before.len() { self.first_eol } else { &before[trimmed.len()..] }
     }
 
-    /// The line ending of the line of a byte.
+    /// The line ending of the line that contains the byte at `at`; [`Self::first_eol`] if it has none.
     pub(super) fn eol_of(&self, at: usize) -> &'a str {
         let eol = eol_at(self.text, self.text_end(at));
         if eol.is_empty() { self.first_eol } else { eol }
@@ -45,12 +45,12 @@ impl<'a> Lines<'a> {
         at - self.start(at)
     }
 
-    /// Whether a line holds nothing but spaces before a byte; a tab is no indentation.
+    /// Whether only spaces precede the byte at `at` on its line. Tabs do not count as indentation.
     pub(super) fn is_first_on_line(&self, at: usize) -> bool {
         self.text[self.start(at)..at].bytes().all(|it| it == b' ')
     }
 
-    /// Whether a tab precedes a byte on its line, so that its column is no indentation.
+    /// Whether a tab precedes the byte at `at` on its line. If so, the byte's column is not an indentation.
     pub(super) fn is_behind_tab(&self, at: usize) -> bool {
         self.text[self.start(at)..at].contains('\t')
     }
@@ -59,7 +59,7 @@ impl<'a> Lines<'a> {
         self.text_end(from) >= to
     }
 
-    /// How far a line that holds nothing but a comment is indented; tabs do not count.
+    /// The number of spaces at the start of a line that contains only a comment; `None` for any other line.
     pub(super) fn comment_column(&self, line: usize) -> Option<usize> {
         let text = &self.text[line..self.text_end(line)];
         let is_comment = text.trim_start_matches([' ', '\t']).starts_with('#');
@@ -74,7 +74,7 @@ impl<'a> Lines<'a> {
         line
     }
 
-    /// Goes back over the comment lines directly above a line, down from `floor`.
+    /// Goes up from a line over the comment lines directly above it, but not above `floor`.
     pub(super) fn with_comments_above(&self, mut line: usize, floor: usize) -> usize {
         while line > floor {
             let above = self.start(line - self.eol_before(line).len());

@@ -1,4 +1,4 @@
-//! Edits of the items of a key's list.
+//! Edits the list of a key: appends, replaces and removes items.
 
 use super::insert::{after_member, is_merged};
 use super::items::Source;
@@ -120,7 +120,7 @@ pub(super) fn refuse_shared(sheet: &Sheet<'_>, list: View<'_>, key: &str) -> Res
     if list.has_anchor() { sheet.guard_anchors(&(start..start + 1)) } else { Ok(()) }
 }
 
-/// Whether empty brackets hold line endings, and so perhaps comments.
+/// Whether empty brackets contain line endings. If so, they may contain comments.
 fn holds_lines(sheet: &Sheet<'_>, list: View<'_>) -> bool {
     sheet.text()[list.span()].contains(['\n', '\r'])
 }
@@ -135,7 +135,8 @@ fn append_block(sheet: &Sheet<'_>, list: View<'_>, item: &NewValue) -> Result<Ve
     Ok(vec![Splice { range: at..at, text: item_lines(sheet, last, at, item)? }])
 }
 
-/// The line below the last item of a block list and the comments that are indented below the key.
+/// The start of the line below the last item of a block list and below the comments after it that are indented deeper
+/// than the key.
 pub(super) fn below_last(sheet: &Sheet<'_>, last: View<'_>) -> usize {
     sheet.lines.skip_deeper_comments(sheet.lines.end(item_end(last)), sheet.root_column())
 }
@@ -165,7 +166,8 @@ pub(super) fn item_lines(
     Ok(format!("{}{text}{eol}", spaces(column)))
 }
 
-/// The spaces between a dash and its item, to be used for a new item; one space if there are none, or not only spaces.
+/// The spaces that a new item gets after its dash: those between the given dash and its item. One space if there are none,
+/// or if other characters are between them.
 pub(super) fn gap<'a>(sheet: &Sheet<'a>, dash: usize, item: usize) -> &'a str {
     let gap = sheet.text().get(dash + 1..item).unwrap_or_default();
     if !gap.is_empty() && gap.bytes().all(|it| it == b' ') { gap } else { " " }

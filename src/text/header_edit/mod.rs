@@ -1,8 +1,8 @@
-//! Edits of a front matter that leave every other byte of the file unchanged.
+//! Edits a front matter. All bytes outside of an edit stay unchanged.
 //!
-//! Each change is planned as byte splices over the spans of the parsed text and applied to a copy. It is accepted only
-//! if the copy, parsed again, means the old data with exactly that change. The module knows YAML and the place of some
-//! keys, but nothing of plans.
+//! The parsed text contains the position of each value. From these positions, each change is planned as a list of byte
+//! splices, which are applied to a copy. The copy is parsed again, and the change is accepted only if the copy means the
+//! old data with exactly that change. The module handles YAML and the positions of some keys, but does not depend on plans.
 
 mod arrange;
 mod flow_items;
@@ -33,26 +33,26 @@ use page::Page;
 pub enum Change {
     /// Replaces the value of a key, or adds the key.
     Set { key: String, value: NewValue },
-    /// Adds an item at the end of a list; a missing key, null and `[]` become a list.
+    /// Adds an item at the end of a list. If the key is missing or its value is null or `[]`, it gets a list with this item.
     Append { key: String, item: NewValue },
     /// Removes a key; if there is no such key, nothing changes.
     Remove { key: String },
-    /// Replaces the item of a list, counted from zero.
+    /// Replaces the item of a list at `index`, which counts from zero.
     SetItem { key: String, index: usize, value: NewValue },
-    /// Removes the item of a list, counted from zero.
+    /// Removes the item of a list at `index`, which counts from zero.
     RemoveItem { key: String, index: usize },
 }
 
-/// Applies changes in their order and returns the new file. If they do not change the data, the bytes are the same.
+/// Applies changes in their order and returns the new file. A change that does not affect the data changes no bytes.
 ///
 /// `order` lists the known keys in their usual order. A new key goes after the nearest existing key that precedes it in
-/// this list; otherwise before the nearest existing key that follows it; otherwise to the end. It never goes after
-/// `attempts`, and `id` goes directly above `status`. A file without front matter gets one if a key is set or an item is
-/// appended.
+/// this list. If there is none, it goes before the nearest existing key that follows it in this list. If there is none
+/// either, it goes to the end. Two rules take precedence: a new key never goes after `attempts`, and `id` goes directly
+/// above `status`. A file without front matter gets one if a key is set or an item is appended.
 ///
 /// # Errors
 ///
-/// An error names the place, the reason and what to type by hand. If one change is refused, none is made.
+/// An error contains the position, the reason and what the user can type by hand. If one change is refused, none is made.
 pub fn edit(file: &[u8], changes: &[Change], order: &[&str]) -> Result<Vec<u8>, EditError> {
     if changes.is_empty() {
         return Ok(file.to_vec());

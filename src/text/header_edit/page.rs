@@ -59,7 +59,7 @@ impl Page {
         Some((Sheet::new(&self.bytes, range, tree, Reach::Narrow), range.start))
     }
 
-    /// Applies one change; the page that comes back has been verified.
+    /// Applies one change and verifies the result.
     pub(super) fn apply(self, change: &Change, order: &[&str]) -> Result<Self, EditError> {
         check_values(change)?;
         let mut edited = self.attempt(change, order, Reach::Narrow);
@@ -73,7 +73,7 @@ impl Page {
         Ok(edited?.unwrap_or(self))
     }
 
-    /// The verified page after a change; `None` if it changes nothing.
+    /// Returns the verified page after a change; `None` if the change has no effect.
     fn attempt(&self, change: &Change, order: &[&str], reach: Reach) -> Result<Option<Self>, EditError> {
         let bytes = match &self.header {
             None => create(&self.bytes, change)?,
@@ -116,7 +116,7 @@ fn plan(sheet: &Sheet<'_>, change: &Change, order: &[&str]) -> Result<Vec<Splice
     }
 }
 
-/// Puts a front matter in front of a file that has none, with the line ending of the file's first line.
+/// Adds a front matter to a file that has none. Its lines end as the file's first line does.
 fn create(bytes: &[u8], change: &Change) -> Result<Option<Vec<u8>>, EditError> {
     let list;
     let (key, value) = match change {
@@ -150,7 +150,7 @@ fn lone_carriage_return(text: &str) -> Option<usize> {
     (0..bytes.len()).find(|&it| bytes[it] == b'\r' && bytes.get(it + 1) != Some(&b'\n'))
 }
 
-/// Applies splices from the front to the back; they must not overlap.
+/// Applies splices. Splices that overlap are an error.
 fn spliced(bytes: &[u8], offset: usize, mut splices: Vec<Splice>) -> Result<Vec<u8>, EditError> {
     splices.sort_by_key(|it| (it.range.start, it.range.end));
     let mut out = Vec::with_capacity(bytes.len() + splices.iter().map(|it| it.text.len()).sum::<usize>());

@@ -1,4 +1,4 @@
-//! A front matter cut into one piece of text for each key, to compare or exchange whole entries.
+//! Divides a front matter into one piece of text for each key, so that whole entries can be compared or exchanged.
 
 use std::ops::Range;
 
@@ -7,23 +7,24 @@ use super::lines::Lines;
 use crate::text::front_matter::{Header, Parts};
 use crate::text::yaml::{Kind, Style, Tree};
 
-/// One key with its value, and the comments and blank lines above it; whole lines.
+/// The lines of one key with its value, of the comments and blank lines above it, and of the indented comments below it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Piece {
     pub key: String,
-    /// Where it is in the file.
+    /// The position of these lines in the file.
     pub range: Range<usize>,
 }
 
-/// All of a front matter: the pieces in their order, then what follows the last one.
+/// A whole front matter: the pieces in their order, then the lines after the last one.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Pieces {
     pub entries: Vec<Piece>,
     pub rest: Range<usize>,
 }
 
-/// Cuts a front matter into pieces. `None` if its entries cannot stand alone: if it is written in braces, or has aliases,
-/// merges, document markers, lone carriage returns, indented keys, or keys that are not texts.
+/// Divides a front matter into pieces. `None` if there is no front matter, or if its entries depend on other text: if the
+/// front matter is written in braces, or contains aliases, merges, document markers, lone carriage returns, indented keys,
+/// or keys that are not texts.
 pub fn pieces(parts: &Parts<'_>, tree: &Tree) -> Option<Pieces> {
     let Header::Present { yaml, .. } = &parts.header else { return None };
     let root = tree.root();

@@ -28,7 +28,7 @@ pub(super) const NO_SUCH_ITEM: &str = "no-such-item";
 pub(super) const VALUE_INVALID: &str = "value-invalid";
 /// Valid YAML in a layout that cannot be edited.
 pub(super) const LAYOUT: &str = "layout";
-/// The edit would not have had its intended meaning; detected before anything was written.
+/// The edit would not have the intended meaning. This is detected before anything is written.
 pub(super) const BUG: &str = "bug";
 
 impl EditError {
@@ -45,7 +45,7 @@ impl EditError {
         self
     }
 
-    /// Adds what a user can type for the change, unless the error already says it.
+    /// Adds what a user can type to make the change, if the error does not contain this yet.
     pub(super) fn by_hand(mut self, change: &Change) -> Self {
         if self.by_hand.is_empty() {
             self.by_hand = by_hand(self.code, change);

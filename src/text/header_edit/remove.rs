@@ -33,10 +33,10 @@ pub(super) fn key(sheet: &Sheet<'_>, key: &str) -> Result<Vec<Splice>, EditError
     Ok(vec![Splice { range, text: String::new() }])
 }
 
-/// The lines of an entry or item; `before` is the value that ends above them, with the place of its key or dash.
+/// The lines of an entry or item. `before` is the value that ends above these lines, and the position of its key or dash.
 ///
-/// With a wide reach, the range also includes what would become text of a block scalar above: deeper comments, and
-/// blank lines if the scalar keeps them.
+/// With [`Reach::Wide`], the range also includes the comments and blank lines below that would otherwise become text of a
+/// block scalar at the end of `before`.
 pub(super) fn lines(
     sheet: &Sheet<'_>,
     span: Range<usize>,
@@ -53,12 +53,12 @@ pub(super) fn lines(
     }
 }
 
-/// Which lines a block scalar would take in if they were right below it.
+/// Decides which lines would become text of a block scalar if they were directly below it.
 struct Greedy {
     keeps_blanks: bool,
     /// The column of its text, if it has any.
     text_column: Option<usize>,
-    /// The column from which on a comment would be text.
+    /// A comment at this column or further to the right would become text.
     column: usize,
 }
 
@@ -77,7 +77,7 @@ impl Greedy {
         }
     }
 
-    /// The end of the lines from `at` on that the block scalar would take in.
+    /// Finds the lines from `at` on that would become text of the block scalar, and returns the end of the last one.
     fn end_of_content(&self, sheet: &Sheet<'_>, at: usize) -> usize {
         let lines = sheet.lines;
         let mut end = at;
@@ -100,7 +100,7 @@ impl Greedy {
     }
 }
 
-/// The block scalar whose last line is the last line of a value, and the position of its dash or key.
+/// The block scalar at the end of a value, if it ends with one, and the position of the scalar's dash or key.
 fn last_block_scalar(mut value: View<'_>, mut parent: usize) -> Option<(View<'_>, usize)> {
     while value.style() == Style::Block {
         if value.kind() == Kind::Map {
@@ -129,9 +129,9 @@ pub(super) fn member(sheet: &Sheet<'_>, members: &[Range<usize>], nth: usize) ->
     }
     match nth.checked_sub(1).map(|it| members[it].end) {
         Some(end) if !has_comment(end..own.start) => {
-            // If the author wrote a comma after the last member, there is one afterwards, too. If the member before
-            // ends in `:` or `?`, the comma after that member is the one that stays: directly after such an indicator,
-            // a comma would become part of a plain scalar.
+            // If there is a comma after the last member, one comma stays. Usually this is the comma after the removed
+            // member. If the previous member ends in `:` or `?`, the comma after the previous member stays instead,
+            // because a comma directly after `:` or `?` would become part of a plain scalar.
             let own_end = after_comma(sheet, own.end);
             let is_indicator = text[..end].ends_with([':', '?']);
             if own_end > own.end && is_indicator { after_comma(sheet, end)..own_end } else { end..own.end }

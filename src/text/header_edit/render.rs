@@ -1,4 +1,4 @@
-//! New values as YAML text.
+//! Renders new values as YAML text.
 
 use super::value::{NewValue, plain_value, typed};
 use crate::text::scalar::{self, Place};
@@ -7,7 +7,7 @@ use crate::text::yaml::{Kind, Style, Tree};
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Renderer<'a> {
     pub(super) eol: &'a str,
-    /// By how many columns the dashes of a list are indented relative to their key.
+    /// The indentation of the dashes of a list relative to their key, in columns.
     pub(super) dash_step: usize,
     /// Whether a text of several lines may be written as a block scalar.
     pub(super) has_literals: bool,
@@ -23,7 +23,7 @@ impl Renderer<'_> {
         format!("{}:{}", scalar::inline(key, Place::Flow), self.after_key(value, column))
     }
 
-    /// What follows the colon of a key at `column`.
+    /// The text after the colon of a key at `column`.
     pub(super) fn after_key(&self, value: &NewValue, column: usize) -> String {
         match self.token(value, column) {
             Some(token) => format!(" {token}"),
@@ -31,7 +31,7 @@ impl Renderer<'_> {
         }
     }
 
-    /// The lines of a list or mapping below its key, the last one without line ending.
+    /// The lines of a list or mapping below its key at `column`, without the last line ending.
     pub(super) fn below_key(&self, value: &NewValue, column: usize) -> String {
         let column = column + if is_list(value) { self.dash_step } else { 2 };
         format!("{}{}", spaces(column), self.block(value, column))
@@ -43,7 +43,8 @@ impl Renderer<'_> {
         format!("-{gap}{body}")
     }
 
-    /// A value that begins on the line of its key or dash, which is at `column`.
+    /// A value that begins on the line of its key or dash; `None` if it is a block collection. `column` is the column of the
+    /// key or dash.
     pub(super) fn token(&self, value: &NewValue, column: usize) -> Option<String> {
         match value {
             NewValue::Text(text) => Some(match scalar::literal(text).filter(|_| self.has_literals) {
@@ -84,8 +85,8 @@ impl Renderer<'_> {
         text
     }
 
-    /// A scalar or flow collection as the user typed it, with the lines after the first indented by `column + 2` more
-    /// columns. A block scalar is written anew.
+    /// A scalar or flow collection as the user typed it. The lines after the first are indented by `column + 2` more
+    /// columns. A block scalar is rendered from its value.
     fn typed_token(&self, tree: &Tree, column: usize) -> String {
         let root = tree.root();
         let text = &tree.source()[root.outer_span()];
@@ -98,7 +99,8 @@ impl Renderer<'_> {
         text.lines().collect::<Vec<_>>().join(&format!("{}{}", self.eol, spaces(column + 2)))
     }
 
-    /// A block collection as the user typed it, indented anew so that its first line begins at `column`.
+    /// A block collection as the user typed it, but indented so that its first line begins at `column`. If block scalars are
+    /// not allowed and the text may contain one, the collection is rendered from its value.
     fn typed_block(&self, text: &str, column: usize) -> String {
         let Ok(tree) = typed(text) else { return String::new() };
         if !self.has_literals && text.contains(['|', '>']) {
@@ -152,7 +154,7 @@ fn flow_map(entries: &[(String, NewValue)], value: impl Fn(&NewValue) -> String)
     format!("{{{}}}", join(entries))
 }
 
-/// A value as the user typed it, if that is valid inside brackets; otherwise the same value written anew.
+/// A value as the user typed it, if that is valid inside brackets. Otherwise the text is rendered from the value.
 fn typed_flow(text: &str) -> String {
     let Ok(tree) = typed(text) else { return String::new() };
     let root = tree.root();

@@ -1,4 +1,4 @@
-//! Replacing a value.
+//! Replaces a value.
 
 use super::refusal::LAYOUT;
 use super::render::flow;
@@ -67,7 +67,7 @@ fn without_colon(sheet: &Sheet<'_>, key: View<'_>, value: &NewValue) -> Result<V
     Err(EditError::new(LAYOUT, key.outer_span().start, "the key has no colon"))
 }
 
-/// The place of a value after its colon or dash, outside of brackets.
+/// The position of a value after its colon or dash, outside of brackets.
 struct Slot<'a> {
     sheet: &'a Sheet<'a>,
     old: View<'a>,
@@ -137,7 +137,8 @@ impl Slot<'_> {
         ]
     }
 
-    /// Replaces a block scalar: by another one if the text allows it, else by a token. A comment after the header stays.
+    /// Replaces a block scalar by another one if the new text allows it, otherwise by a token. A comment after the header
+    /// stays.
     fn block_scalar(&self, value: &NewValue, new: &str) -> Vec<Splice> {
         let lines = self.sheet.lines;
         let Range { start, end } = self.old.span();
@@ -199,8 +200,8 @@ impl Slot<'_> {
     }
 }
 
-/// Splits a block scalar into its header and its lines; each line has the line ending before it. Any other token is all
-/// header.
+/// Splits a block scalar into its header and the rest, which begins with the line ending after the header. For any other
+/// token, the rest is empty.
 fn split_block_scalar(token: &str) -> (&str, &str) {
     let lines = token.find(['\r', '\n']).filter(|_| token.starts_with('|')).unwrap_or(token.len());
     token.split_at(lines)
@@ -234,7 +235,7 @@ fn token_at(old: View<'_>, range: Range<usize>, new: &str, value: &NewValue) -> 
     splices
 }
 
-/// Whether the tag stays: only if the new token has the same meaning with and without it.
+/// Whether the tag of the old value stays. `!!str` stays if the new value is a text; the other tags of YAML never stay.
 fn keeps_tag(old: View<'_>, new: &str, value: &NewValue) -> bool {
     let is_text = match value {
         NewValue::Text(_) => true,
@@ -244,7 +245,7 @@ fn keeps_tag(old: View<'_>, new: &str, value: &NewValue) -> bool {
     match old.tag() {
         Some("tag:yaml.org,2002:str") => is_text,
         Some(tag) if tag.starts_with("tag:yaml.org,2002:") => false,
-        // A tag that is not one of YAML's own stays if the old and the new value are both texts.
+        // An application's own tag stays if the old and the new value are both texts.
         _ => is_text && old.kind() == Kind::Text,
     }
 }

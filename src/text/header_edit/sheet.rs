@@ -1,4 +1,4 @@
-//! The text of a front matter that a change is planned from, and the bytes that the change replaces.
+//! The parsed front matter from which a change is planned, and the splices that make the change.
 
 use super::EditError;
 use super::lines::Lines;
@@ -7,14 +7,14 @@ use super::render::Renderer;
 use crate::text::yaml::{Kind, Style, Tree, View};
 use std::ops::Range;
 
-/// Bytes to replace; offsets count from the start of the front matter's text.
+/// A range of bytes and the text that replaces it. Offsets count from the start of the front matter's text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Splice {
     pub(super) range: Range<usize>,
     pub(super) text: String,
 }
 
-/// The parsed text that a change is planned from.
+/// The parsed text from which a change is planned.
 pub(super) struct Sheet<'a> {
     pub(super) lines: Lines<'a>,
     pub(super) tree: &'a Tree,
@@ -26,11 +26,11 @@ pub(super) struct Sheet<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Reach {
     Narrow,
-    /// Also comments and blank lines that would become text of a block scalar above. This is tried if the narrow edit
-    /// would not have the intended meaning.
+    /// Also removes comments and blank lines that would become text of a block scalar above. This is tried if the narrow
+    /// edit would not have the intended meaning.
     Wide,
-    /// Also the other items of a list, which is written as a whole. This is tried if its layout is too unusual to change single
-    /// items.
+    /// Replaces a list as a whole, even if some items do not change. This is tried if the list's layout is too unusual to
+    /// change single items.
     Whole,
 }
 
@@ -54,16 +54,16 @@ impl<'a> Sheet<'a> {
         self.root().kind() == Kind::Map && self.root().style() == Style::Flow
     }
 
-    /// The column of the keys of the front matter.
+    /// The column of the top-level keys.
     pub(super) fn root_column(&self) -> usize {
         let root = self.root();
         if root.kind() == Kind::Map { self.lines.column(root.span().start) } else { 0 }
     }
 
-    /// The layout of new lines that end where the line at `below` begins.
+    /// The renderer for new lines that are inserted directly above the line at `below`.
     ///
-    /// If an indented comment or a line of blanks follows there, the new lines contain no block scalar, because that line
-    /// would become text of it.
+    /// If the next line that is not empty is an indented comment or consists of blanks, the new lines contain no block
+    /// scalar, because that line would become text of the block scalar.
     pub(super) fn renderer(&self, eol: &'a str, below: usize) -> Renderer<'a> {
         let lines = self.lines;
         let mut line = below;
@@ -76,7 +76,7 @@ impl<'a> Sheet<'a> {
         Renderer { eol, has_literals: !is_taken, ..self.render }
     }
 
-    /// Rejects a change of `span` if an alias outside of it refers to a value inside.
+    /// Rejects a change of `span` if an alias outside of `span` refers to a value inside of it.
     pub(super) fn guard_anchors(&self, span: &Range<usize>) -> Result<(), EditError> {
         let outside = |at: usize| !span.contains(&at);
         let used = self
@@ -90,8 +90,8 @@ impl<'a> Sheet<'a> {
     }
 }
 
-/// How far the dashes of the last block list of a top-level key are indented relative to that key; two columns if there
-/// is no such list.
+/// The indentation of dashes relative to their key, in columns. It is taken from the last block list that is the value of
+/// a top-level key. Without such a list, it is two columns.
 fn dash_step(lines: &Lines<'_>, tree: &Tree) -> usize {
     let root = tree.root();
     let is_list = |it: &View<'_>| it.kind() == Kind::List && it.style() == Style::Block;

@@ -1,4 +1,5 @@
-//! The rules of editing, one table each; laws over random files are in `tests/it/edit_laws.rs`.
+//! Tests of the rules of editing, one table for each rule. Property tests with random files are in
+//! `tests/it/edit_laws.rs`.
 
 use super::*;
 use crate::text::scalar;

@@ -26,7 +26,8 @@ pub fn append_from(
     Ok(with_lines(&appended, key, &source, nth).unwrap_or(appended))
 }
 
-/// Replaces the last item of a list by the lines of an item with the same value. `None` if either is not on lines of its own.
+/// Replaces the last item of a list by the lines of an item with the same value. `None` if one of the two items does not
+/// have lines of its own.
 fn with_lines(file: &[u8], key: &str, source: &Page, nth: usize) -> Option<Vec<u8>> {
     let (from, _) = source.sheet()?;
     let from_list = block_list(from.root(), key)?;

@@ -7,11 +7,12 @@ use crate::text::yaml::resolve::plain_kind;
 use crate::text::yaml::{self, Kind, Tree, View};
 use serde_json::Value;
 
-/// The longest key as it is written, in bytes. Without a `?`, YAML allows 1024 characters, and some parsers only 1024
-/// bytes.
+/// The maximum length of a key as it is written, in bytes. For a key without `?`, YAML allows 1024 characters, and some
+/// parsers allow only 1024 bytes.
 const MAX_KEY: usize = 1000;
 
-/// The most nodes of a value that a user typed, with its aliases expanded. A value without aliases may have more.
+/// The maximum number of nodes of a value that a user typed, with its aliases expanded. A value without aliases may have
+/// more.
 const MAX_NODES: usize = 10_000;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,7 +31,7 @@ pub enum NewValue {
 }
 
 impl NewValue {
-    /// Converts a JSON value; its arrays and objects become lists and mappings over several lines.
+    /// Converts a JSON value. Its arrays and objects become lists and mappings over several lines.
     pub fn of_json(of: &Value) -> Self {
         match of {
             Value::String(text) => Self::Text(text.clone()),
@@ -48,7 +49,8 @@ impl NewValue {
         plain_value(view)
     }
 
-    /// The text of a node, dedented; its value if that text is not one value.
+    /// The source text of a node, with the indentation of its first line. If this text is not a valid value by itself, the
+    /// node's value without its layout.
     pub fn as_written(of: View<'_>) -> Self {
         let (source, span) = (of.source(), of.outer_span());
         let start = source[..span.start].rfind('\n').map_or(0, |it| it + 1);
@@ -56,8 +58,8 @@ impl NewValue {
         if written.check().is_ok() { written } else { plain_value(of) }
     }
 
-    /// Rejects a text of the user that is not one YAML value or whose aliases expand to too much, and keys that are too long
-    /// for some parsers.
+    /// Rejects a text that a user typed if it is not one YAML value, or if its aliases expand to too many nodes. Also
+    /// rejects keys that are too long for some parsers.
     pub(super) fn check(&self) -> Result<(), EditError> {
         match self {
             Self::Text(_) | Self::Word(_) => Ok(()),
@@ -87,7 +89,8 @@ impl NewValue {
         }
     }
 
-    /// Whether a node has exactly this value; its own tag does not matter.
+    /// Whether a node has exactly this value. Only [`Self::Yaml`] compares tags. Otherwise a tag matters only if it changes
+    /// the node's kind.
     pub(super) fn matches(&self, view: View<'_>) -> bool {
         match self {
             Self::Text(text) => view.kind() == Kind::Text && view.text() == Some(text),
@@ -110,7 +113,7 @@ impl NewValue {
     }
 }
 
-/// A word may be written in quotes if it would be a text without them, too.
+/// Whether a node has the value of a word. If YAML reads the word as a text, the node may be in quotes.
 fn word_matches(word: &str, view: View<'_>) -> bool {
     let kind = plain_kind(word);
     view.kind() == kind && (kind == Kind::Null || view.text() == Some(word))
@@ -140,7 +143,7 @@ pub(super) fn plain_value(view: View<'_>) -> NewValue {
 }
 
 fn not_a_value(text: &str, reason: String) -> EditError {
-    // If the text is valid JSON, the cause may be a key that is too long, and the YAML parser's message does not say so.
+    // If the text is JSON, the cause may be a key that is too long. The YAML parser's message does not mention this.
     let json = serde_json::from_str(text).ok();
     let long_key = json.and_then(|it| NewValue::of_json(&it).check().err());
     long_key.unwrap_or_else(|| EditError::new(VALUE_INVALID, 0, reason))

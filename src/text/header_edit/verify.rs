@@ -12,7 +12,8 @@ type Entry<'a> = (View<'a>, View<'a>);
 /// A file, and the root of its front matter.
 type File<'a> = (&'a [u8], Option<View<'a>>);
 
-/// Rejects an edit whose result is not the old data with the change, or whose body differs.
+/// Rejects an edit if the new data is not the old data with exactly this change, or if the body or the byte order mark
+/// differs.
 pub(super) fn check(old: File<'_>, new: File<'_>, change: &Change) -> Result<(), EditError> {
     let means_it = match (old.1, new.1) {
         (old, Some(new)) => {
@@ -28,7 +29,6 @@ pub(super) fn check(old: File<'_>, new: File<'_>, change: &Change) -> Result<(),
     Err(EditError::new(BUG, 0, reason))
 }
 
-/// No edit may add or remove a byte order mark.
 fn begins_alike(old: &[u8], new: &[u8]) -> bool {
     let bom = b"\xEF\xBB\xBF";
     old.starts_with(bom) == new.starts_with(bom)
@@ -85,7 +85,7 @@ impl<'a> Expected<'a> {
         }
     }
 
-    /// Whether each item of the new list is the one that `expected` returns for its place.
+    /// Whether each item of the new list is the one that `expected` returns for its index.
     fn items_are<'v>(
         &mut self,
         old: Option<View<'a>>,
@@ -102,7 +102,7 @@ impl<'a> Expected<'a> {
 }
 
 enum Item<'v> {
-    /// The item at this place of the old list.
+    /// The item at this index of the old list.
     Old(usize),
     New(&'v NewValue),
 }

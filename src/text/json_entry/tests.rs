@@ -63,7 +63,7 @@ fn the_file_that_is_made_is_known_again() {
     let with_more = alone.replace("\"planwatch\": {", "\"a\": 1,\n    \"planwatch\": {");
     assert!(!ENTRY.is_alone(&with_more));
     assert_eq!(ENTRY.find(&with_more), Ok(EntryState::Same));
-    // Inserting the entry into an empty object in the same layout gives another text.
+    // If the entry is inserted into an existing empty object with the same layout, the result is a different text.
     assert!(!ENTRY.is_alone(&ENTRY.put("{\n  \"mcpServers\": {\n  }\n}\n").unwrap()));
 }
 

@@ -1,5 +1,4 @@
-//! Where the destinations of links are in a Markdown text, so that a destination can be replaced without any other
-//! change.
+//! Finds the destinations of links in a Markdown text, so that a destination can be replaced without any other change.
 
 use std::ops::Range;
 
@@ -20,7 +19,7 @@ pub fn destinations(text: &str) -> Vec<Range<usize>> {
             written(text, mark, it.span.end, &it.dest)
         })
         .collect();
-    // The open links, each with the end of what is in its brackets.
+    // For each open link: its range, its destination, and the end of the text in its brackets so far.
     let mut open: Vec<(Range<usize>, String, usize)> = Vec::new();
     for (event, span) in parser.into_offset_iter() {
         let ended = match &event {
@@ -43,7 +42,7 @@ pub fn destinations(text: &str) -> Vec<Range<usize>> {
     found
 }
 
-/// The place of a destination after the bracket, with or without `<>` around it.
+/// The range of a destination after the bracket. If the destination is in `<>`, these are not part of the range.
 fn written(text: &str, bracket: usize, end: usize, dest: &str) -> Option<Range<usize>> {
     let rest = text.get(bracket..end)?;
     let inner = rest.strip_prefix("](").or_else(|| rest.strip_prefix("]:"))?.trim_start();

@@ -1,7 +1,7 @@
 //! A fast path for typical bodies: headings with `#`, paragraphs, lists with one line per item, fenced code, tables.
 //!
-//! It returns exactly the outline that the parser's events give, or `None`: a body that the parser could read differently
-//! is left to the parser. Inline markup is not parsed, except for the description.
+//! It returns exactly the outline that results from the parser's events. If the parser could read a body differently, it
+//! returns `None`, and the parser reads the body. Inline markup is parsed only in the description.
 
 use std::ops::Range;
 
@@ -28,7 +28,7 @@ pub(super) fn outline(body: &str, parts: Parts) -> Option<Outline> {
     Some(reader.builder.outline)
 }
 
-/// Whether a byte satisfies the condition. It does not stop early, so that the compiler can vectorize it.
+/// Whether any byte satisfies the condition. The loop does not stop early, so that the compiler can vectorize it.
 fn holds(bytes: &[u8], is: impl Fn(u8) -> bool) -> bool {
     bytes.iter().fold(false, |any, it| any | is(*it))
 }
@@ -124,7 +124,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Ends what is open before the line at `at`.
+    /// Ends the open paragraph or lists before the line at `at`.
     fn end_block(&mut self, at: usize) {
         if let State::Paragraph(start) = self.state {
             self.describe(start..at);
@@ -152,7 +152,8 @@ impl Reader<'_> {
     fn heading(&mut self, at: usize, line: &str) -> Option<()> {
         let level = line.bytes().take_while(|it| *it == b'#').count();
         let text = line[level..].strip_prefix(' ')?;
-        // Trailing `#` marks do not belong to the text, and the parser's range of a text excludes a leading backslash.
+        // Headings with trailing `#` marks or with backslashes are left to the parser. Such marks do not belong to the
+        // text, and the parser's range of a text excludes a leading backslash.
         let is_usual = !text.starts_with([' ', '#']) && !text.ends_with([' ', '#']) && !text.contains('\\');
         if level > 6 || text.is_empty() || !is_usual {
             return None;
@@ -182,7 +183,8 @@ impl Reader<'_> {
         self.end_items(depth, at);
         let is_new = depth == self.lists.len();
         if is_new {
-            // A numbered list that does not begin with 1 cannot interrupt a paragraph, so all such lists are left to the parser.
+            // A numbered list that does not begin with 1 cannot interrupt a paragraph, so all such lists are left to the
+            // parser.
             let begins = mark != b'.' || self.body[start..].starts_with("1.");
             if !begins {
                 return None;
@@ -211,7 +213,7 @@ impl Reader<'_> {
         Some(())
     }
 
-    /// Ends the items of the lists from this depth on, and the lists below.
+    /// Ends the last items of the lists at `depth` and deeper, and closes the lists deeper than `depth`.
     fn end_items(&mut self, depth: usize, at: usize) {
         for list in self.lists.iter_mut().skip(depth) {
             if let Some(item) = list.kept.take().and_then(|it| self.builder.outline.items.get_mut(it)) {
@@ -277,7 +279,8 @@ fn mark(text: &str) -> Option<(u8, usize)> {
     (is_mark && digits < 10 && text[digits + 1..].starts_with(' ')).then_some((mark, digits + 2))
 }
 
-/// Removes a task box from a text; `None` if it only resembles one.
+/// Removes the task box, if any, from the start of a text. `None` if the text begins with something that only resembles a
+/// task box.
 fn tick(text: &str) -> Option<(Option<bool>, &str)> {
     let boxed = |it: &str| text.strip_prefix(it);
     let (ticked, rest) = if let Some(rest) = boxed("[ ]") {

@@ -1,10 +1,10 @@
-//! A Markdown text without its code and comments, with the same length in bytes.
+//! Hides the code and the comments of a Markdown text without changing its length in bytes.
 
 use std::ops::Range;
 
 use super::{Event, Options, Parser, Tag};
 
-/// Raw HTML whose content is code or a comment, with what ends it.
+/// How raw HTML that is hidden begins and ends.
 const RAW: [(&str, &str); 6] = [
     ("<!--", "-->"),
     ("<pre", "</pre"),
@@ -14,10 +14,11 @@ const RAW: [(&str, &str); 6] = [
     ("<code", "</code"),
 ];
 
-/// Replaces code blocks and comments by spaces, and the content of code spans by `x`; line ends stay.
+/// Replaces code blocks, comments and elements such as `<pre>` by spaces, and the content of code spans by `x`. Line endings
+/// stay.
 ///
-/// A code span stays as it is if `is_name` accepts its content. The result has as many bytes as the text, so ranges of
-/// the text are ranges of the result.
+/// A code span stays as it is if `is_name` accepts its content. The result has as many bytes as the text, so a range refers
+/// to the same position in both.
 pub fn masked(text: &str, is_name: impl Fn(&str) -> bool) -> String {
     // Code and HTML cannot occur without one of these.
     if !text.contains(['`', '<', '~', '\t']) && !text.contains("    ") {

@@ -1,4 +1,4 @@
-//! Checks that every name in a text exists, also in parts that a rendering would skip.
+//! Checks that every name in a text exists, even in parts that rendering would skip.
 
 use handlebars::template::{BlockParam, HelperTemplate, Parameter, TemplateElement, TemplateMapping};
 use handlebars::{Path, Template};
@@ -15,7 +15,7 @@ const OF_LOOPS: [&str; 4] = ["@index", "@key", "@first", "@last"];
 
 /// Finds the first placeholder or helper that does not exist.
 ///
-/// `sample` has a value for each existing name; a list in it has one typical item.
+/// `sample` contains a value for each existing name. Each list in it contains one typical item.
 pub fn check(source: &str, sample: &Value) -> Result<(), Broken> {
     let template = compiled(source, source, 0)?;
     let mut checker = Checker { scopes: vec![Scope::of(Some(sample))], missing: None };
@@ -23,9 +23,9 @@ pub fn check(source: &str, sample: &Value) -> Result<(), Broken> {
     checker.missing.map_or(Ok(()), Err)
 }
 
-/// What a name can mean in a part of the text.
+/// The names that exist in a part of the text.
 struct Scope<'a> {
-    /// `None`: unknown, so any name may exist in it.
+    /// The value in which names are looked up. `None` means that the value is unknown, so any name may exist in it.
     value: Option<&'a Value>,
     /// The names that a block gives its values, as in `{{#each steps as |step|}}`.
     own: Vec<String>,
@@ -88,7 +88,7 @@ impl<'a> Checker<'a> {
         it.inverse.iter().for_each(|it| self.template(it));
     }
 
-    /// Returns what is known of the value of a parameter.
+    /// Checks a parameter, and returns its value if it is known.
     fn parameter(&mut self, it: &Parameter, place: &TemplateMapping) -> Option<&'a Value> {
         match it {
             Parameter::Subexpression(of) => {
@@ -109,7 +109,7 @@ impl<'a> Checker<'a> {
         found.flatten()
     }
 
-    /// `None`: it does not exist; `Some(None)`: nothing is known of it.
+    /// Returns the value with this name. `None` means that the name does not exist, `Some(None)` that its value is unknown.
     fn find(&self, raw: &str) -> Option<Option<&'a Value>> {
         let mut rest = raw;
         let mut up = 0;
@@ -143,7 +143,7 @@ impl<'a> Checker<'a> {
     }
 }
 
-/// Follows a path; nothing is known below an unknown value.
+/// Follows a path, and returns the same as [`Checker::find`]. Below an unknown value, every path is unknown.
 fn below<'a>(value: Option<&'a Value>, path: &str) -> Option<Option<&'a Value>> {
     let mut value = value;
     for part in path.split(['.', '/']).filter(|it| !it.is_empty()) {

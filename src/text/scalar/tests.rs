@@ -1,4 +1,4 @@
-//! Every text must come back from an independent reader, whichever way it is written.
+//! Tests that an independent reader reads back every text, in whichever style it is written.
 
 use super::*;
 use proptest::prelude::*;

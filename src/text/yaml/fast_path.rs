@@ -1,8 +1,8 @@
 //! A fast path for typical front matters, about ten times as fast as the scanner.
 //!
 //! It reads block mappings and lists, scalars on one line (plain or quoted, without escapes), lists in brackets and
-//! mappings in braces on one line, and literal block scalars. It gives exactly the tree that the scanner's events give, or
-//! `None`: any other form, and every error, is left to the scanner. Nothing is repaired and no error is reported here.
+//! mappings in braces on one line, and literal block scalars. It returns exactly the tree that results from the scanner's
+//! events. For any other form and for every error it returns `None`, and the scanner reads the text.
 
 use super::resolve::plain_kind;
 use super::{Kind, NONE, Node, NodeId, Style, Tree, keys};
@@ -38,7 +38,7 @@ fn is_usual(c: char) -> bool {
 struct Reader<'a> {
     yaml: &'a str,
     bytes: &'a [u8],
-    /// Everything before this offset has been read. Between values, it is the beginning of a line.
+    /// Everything before this offset has been read. Between values, this is the start of a line.
     at: usize,
     tree: Tree,
 }
@@ -72,7 +72,7 @@ impl Reader<'_> {
         }
     }
 
-    /// What follows in a collection of this indentation.
+    /// The next line of a collection with this indentation. `None` if the next line is indented deeper.
     fn next(&self, indent: usize) -> Option<Next> {
         match self.line() {
             Some(line) if line.indent > indent => None,
@@ -105,8 +105,8 @@ impl Reader<'_> {
         Some(map)
     }
 
-    /// Reads a list; `first` is the line of its first dash. A list with the same indentation as its key ends at the
-    /// first line without a dash.
+    /// Reads a list; `first` is the line of its first dash. `is_below_key` means that the list has the same indentation as
+    /// its key. Such a list ends at the first line without a dash.
     fn list(&mut self, first: &Line, lead: u32, is_below_key: bool, depth: usize) -> Option<NodeId> {
         let depth = depth.checked_sub(1)?;
         let list = self.add(Kind::List, Style::Block, (first.start, first.start), lead)?;
@@ -159,7 +159,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Reads a value that begins here, and its line to the end.
+    /// Reads the value at the current offset and the rest of its line.
     fn inline(&mut self, indent: usize, lead: u32) -> Option<NodeId> {
         let start = self.at;
         let node = match self.bytes.get(start)? {
@@ -231,7 +231,7 @@ impl Reader<'_> {
     }
 
     fn plain_item(&mut self, from: usize, lead: u32) -> Option<NodeId> {
-        // Looks no further than the end of the item, because a line may hold a hundred thousand items.
+        // Only the item is scanned, not the rest of the line, because a line may contain a hundred thousand items.
         let rest = &self.bytes[from..];
         let len = rest.iter().position(|it| matches!(it, b',' | b']' | b'}' | b'\n'))?;
         let limit = from + len;
@@ -251,7 +251,8 @@ impl Reader<'_> {
         self.scalar(plain_kind(text), Style::Plain, (from, end), lead)
     }
 
-    /// The end of a plain text that goes no further than `limit`: before a comment, or the blanks at the end.
+    /// The end of a plain text that begins at `start` and ends at `limit` or before. A comment and trailing blanks do not
+    /// belong to it.
     fn plain_end(&self, start: usize, limit: usize) -> Option<usize> {
         let text = &self.bytes[start..limit];
         let is_plain =
@@ -336,7 +337,7 @@ impl Reader<'_> {
         Some(node)
     }
 
-    /// The offset of the colon after a key that is a word of ASCII.
+    /// The offset of the colon after a key that consists of ASCII letters, digits, `_` and `-`.
     fn key_end(&self, start: usize) -> Option<usize> {
         let rest = &self.bytes[start..];
         rest.first().filter(|it| it.is_ascii_alphabetic() || **it == b'_')?;
@@ -345,7 +346,7 @@ impl Reader<'_> {
         (rest[len] == b':' && matches!(rest.get(len + 1), Some(b' ' | b'\n'))).then_some(start + len)
     }
 
-    /// Whether an item of a list begins here and continues on the line of its dash.
+    /// Whether an item of a list begins at `at` and continues on the line of its dash.
     fn is_dash(&self, at: usize) -> bool {
         self.bytes[at] == b'-' && self.bytes.get(at + 1) == Some(&b' ')
     }

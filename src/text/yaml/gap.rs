@@ -1,10 +1,10 @@
-//! Skips what is between the scalars of a YAML text: blanks, comments, indicators, properties.
+//! Skips the text between the scalars of a YAML text: blanks, comments, indicators, anchors and tags.
 
 use std::ops::Range;
 
 pub(super) struct Gap<'a> {
     bytes: &'a [u8],
-    /// Everything before has been accounted for.
+    /// Everything before this offset has been processed.
     pub(super) at: usize,
 }
 
@@ -27,7 +27,7 @@ impl<'a> Gap<'a> {
         }
     }
 
-    /// Takes an indicator if it comes next, and returns where it is.
+    /// Skips an indicator if it comes next, and returns its offset.
     pub(super) fn take(&mut self, indicator: u8) -> Option<usize> {
         let at = self.peek();
         if self.bytes.get(at) != Some(&indicator) {
@@ -37,7 +37,7 @@ impl<'a> Gap<'a> {
         Some(at)
     }
 
-    /// Takes an indicator that counts only if a blank, a line ending or the end follows.
+    /// Like [`Self::take`], but only if a blank, a line ending or the end of the text follows the indicator.
     pub(super) fn take_word(&mut self, indicator: u8) -> Option<usize> {
         let next = self.bytes.get(self.peek() + 1);
         matches!(next, None | Some(b' ' | b'\t' | b'\r' | b'\n')).then(|| self.take(indicator))?
@@ -47,7 +47,7 @@ impl<'a> Gap<'a> {
         while self.take(b',').is_some() {}
     }
 
-    /// Skips an anchor, if there is one, and the tag that the scanner saw at `tag`, in either order.
+    /// Skips an anchor, if there is one, and the tag that the scanner reported at `tag`, in either order.
     pub(super) fn skip_properties(&mut self, mut anchor: bool, tag: &Range<usize>) {
         let mut has_tag = !tag.is_empty();
         while anchor || has_tag {
@@ -66,11 +66,11 @@ impl<'a> Gap<'a> {
         }
     }
 
-    /// The extent of a block scalar: its header begins at or after `header`, and `scanned` is where the scanner
-    /// stopped, which is not necessarily the scalar's end.
+    /// The range of a block scalar whose header begins at `header`. `scanned` is the offset at which the scanner stopped;
+    /// this is not necessarily the end of the scalar.
     ///
-    /// Blank lines at the end belong to it when they are kept (`+` or `keeps`) or are deeper than its indentation;
-    /// the line ending of its last line never does.
+    /// Blank lines at the end belong to the scalar if it keeps them (`+` or `keeps`), or if they have more blanks than its
+    /// indentation. The line ending of its last line never belongs to it.
     pub(super) fn block_scalar(
         &self,
         header: usize,
@@ -114,7 +114,7 @@ impl<'a> Gap<'a> {
         from + 1 + stop.unwrap_or(rest.len())
     }
 
-    /// Where the line ending begins.
+    /// The start of the next line ending.
     fn end_of_line(&self, from: usize) -> usize {
         let rest = &self.bytes[from.min(self.bytes.len())..];
         from + rest.iter().position(|it| matches!(it, b'\r' | b'\n')).unwrap_or(rest.len())

@@ -3,25 +3,25 @@
 use super::{Kind, Tree, View, resolve};
 use serde_json::{Map, Number, Value};
 
-/// What aliases may add to the values and bytes that the text itself holds.
+/// How many values and bytes the expanded aliases may add to those of the text itself.
 const MORE_NODES: usize = 20_000;
 const MORE_BYTES: usize = 256 << 10;
 
-/// With its aliases written out, a value is larger than the limit.
+/// A value whose aliases are expanded is larger than the limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("its aliases expand to more than {MORE_NODES} values or {MORE_BYTES} bytes")]
 pub struct JsonError;
 
 impl View<'_> {
-    /// The value as JSON, merges applied, aliases expanded, tags dropped.
+    /// Converts the value to JSON. Merges are applied, aliases are expanded and tags are dropped.
     ///
-    /// Keys are text; of keys that differ only in kind the first wins. Integers beyond 64 bits, integers with leading zeros,
-    /// infinities and NaN become text as they are written.
+    /// Keys become texts. If several keys become the same text, the first one wins. Integers beyond 64 bits, integers with
+    /// leading zeros, infinities and NaN become texts as they are written.
     pub fn to_json(self) -> Result<Value, JsonError> {
         Budget::of(self.tree).to_json(self)
     }
 
-    /// How many nodes the value has with its aliases written out; counting ends after `limit`.
+    /// The number of nodes that the value has after its aliases are expanded. Counting stops above `limit`.
     pub(crate) fn subtree_size(self, limit: usize) -> usize {
         let children: &mut dyn Iterator<Item = View<'_>> = match self.kind() {
             Kind::List => &mut self.items(),
@@ -91,8 +91,8 @@ impl Budget {
 
 fn number(text: &str) -> Value {
     let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
-    // YAML 1.1 reads such a number as octal, the core schema as decimal. The author wrote the zero for a reason, so the
-    // number stays as it is written.
+    // YAML 1.1 reads a number with leading zeros as octal, the core schema as decimal. As the zeros may be significant,
+    // the number becomes a text as it is written.
     if digits.len() > 1 && digits.starts_with('0') && digits.bytes().all(|it| it.is_ascii_digit()) {
         return Value::from(text);
     }

@@ -6,7 +6,8 @@ use std::collections::HashSet;
 /// Up to this size, comparing pairs is faster than hashing.
 const FEW: usize = 24;
 
-/// What makes two keys equal: `1` and `"1"` are different keys, and collections are equal only if written alike.
+/// The kind, the tag and the text of a key. Two keys are equal if all three are: `1` and `"1"` differ in kind. Collections
+/// are equal only if they are written alike.
 type Identity<'a> = (Kind, u32, &'a str);
 
 /// Rejects the second of two equal keys, and records whether the mapping has a merge key.
@@ -51,7 +52,7 @@ fn identity<'a>(key: View<'a>) -> Identity<'a> {
         }
         Kind::Bool | Kind::Number | Kind::Text => target.content(),
     };
-    // A plain `<<` is the merge key, a quoted one an ordinary text.
+    // A plain `<<` is the merge key. A quoted `<<` is an ordinary text, so the two keys must differ.
     let is_merge = target.style() == Style::Plain && text == "<<";
     (target.kind(), if is_merge { NONE - 1 } else { target.raw().tag }, text)
 }

@@ -4,7 +4,8 @@ use super::{Kind, NONE, Style, View};
 use std::collections::HashSet;
 
 impl<'a> View<'a> {
-    /// The entries of a mapping with `<<` applied: its own keys take precedence, then earlier sources.
+    /// The entries of a mapping with `<<` applied. Its own keys take precedence over merged ones, and earlier sources over
+    /// later ones.
     ///
     /// Every source is visited once, so the work is bounded by the size of the text.
     pub fn entries(self) -> impl Iterator<Item = (View<'a>, View<'a>)> + use<'a> {
@@ -12,7 +13,7 @@ impl<'a> View<'a> {
         self.own_entries().filter(|(key, value)| !key.merges(*value)).chain(merged)
     }
 
-    /// Whether this key is the `<<` that brings in the entries of `value`.
+    /// Whether this key is a merge key (`<<`) and `value` can be merged.
     pub(super) fn merges(self, value: Self) -> bool {
         let key = self.raw();
         let is_key = key.style == Style::Plain && key.tag == NONE && self.content() == "<<";
@@ -29,7 +30,7 @@ fn merged_entries<'a>(map: View<'a>) -> Vec<(View<'a>, View<'a>)> {
     let mut found = Vec::new();
     let mut keys = HashSet::new();
     let mut sources = HashSet::from([map.id]);
-    // A stack, not recursion: sources come off it in the order of the text, depth first.
+    // A stack is used instead of recursion. Sources are visited in the order of the text, depth first.
     let mut stack: Vec<View<'a>> = Vec::new();
     push_sources(map, &mut stack);
     for (key, value) in map.own_entries() {

@@ -1,7 +1,7 @@
-//! The YAML of a front matter: its data, and where each value is written.
+//! The YAML of a front matter: its data, and the position of each value.
 //!
-//! This module only reads; `header_edit` writes. A tree is an arena, so that no shape of input can overflow the stack,
-//! neither here nor on drop. Aliases are never expanded but resolved on access.
+//! This module only reads YAML; `header_edit` edits it. The nodes of a tree are in an arena, so that no input can overflow
+//! the stack when the tree is built or dropped. Aliases are resolved when they are accessed, and never expanded in the tree.
 
 mod fast_path;
 mod gap;
@@ -20,7 +20,7 @@ pub use same::same;
 
 use std::ops::Range;
 
-/// How deep lists and mappings may be nested; an alias counts with its target's depth.
+/// How deep lists and mappings may be nested. An alias counts with the nesting of its target.
 pub const MAX_DEPTH: usize = 64;
 
 pub const MAX_ALIASES: usize = 1000;
@@ -28,14 +28,14 @@ pub const MAX_ALIASES: usize = 1000;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct YamlError {
-    /// The problem's code as the format names it, e.g. `duplicate-key`.
+    /// The problem's code as in `docs/format.md`, such as `duplicate-key`.
     pub code: &'static str,
     /// Byte offset in the text that was parsed.
     pub at: usize,
     pub message: String,
 }
 
-/// What a value is, by YAML 1.2's core schema; quoted values and timestamps are text.
+/// The type of a value in the core schema of YAML 1.2. Quoted values and timestamps are texts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Kind {
     Null,
@@ -62,7 +62,7 @@ pub enum Style {
 #[derive(Debug)]
 pub struct Tree {
     source: String,
-    /// Contents that differ from the source: unescaped, folded or unindented.
+    /// The contents of scalars that differ from the source, because they are unescaped, folded or unindented.
     decoded: String,
     nodes: Vec<Node>,
     tags: Vec<String>,
@@ -109,7 +109,8 @@ struct Node {
     count: u32,
     /// The column of a block scalar's text, if it has any.
     text_column: u32,
-    /// Nesting of lists and mappings below and including this node, through aliases.
+    /// The number of nested lists and mappings, counted from this node downwards. The node itself and the targets of
+    /// aliases are included.
     height: u8,
 }
 
@@ -186,7 +187,7 @@ impl<'a> View<'a> {
         self.kind() == Kind::Null
     }
 
-    /// A scalar's content, of a plain one as it is written; nothing for null, lists and mappings.
+    /// The content of a scalar, with numbers and booleans as they are written. `None` for null, lists and mappings.
     pub fn text(self) -> Option<&'a str> {
         match self.kind() {
             Kind::Bool | Kind::Number | Kind::Text => Some(self.target().content()),
@@ -194,14 +195,15 @@ impl<'a> View<'a> {
         }
     }
 
-    /// Where the value is written: quotes included, a block scalar from its `|` to its last content
-    /// byte, a block collection from its first dash or key to the end of its last child, an alias itself.
+    /// The range of the value in the source, with its quotes. A block scalar extends from its `|` or `>` to its last content
+    /// byte, a block collection from its first dash or key to the end of its last child. For an alias, this is the range of
+    /// the alias itself, not of its target.
     pub fn span(self) -> Range<usize> {
         let node = self.raw();
         node.start as usize..node.end as usize
     }
 
-    /// The items of a list, nothing for anything else; aliases are resolved.
+    /// The items of a list, or of the list to which an alias refers. Any other value has no items.
     pub fn items(self) -> impl Iterator<Item = View<'a>> + use<'a> {
         let (tree, list) = (self.tree, self.target().raw());
         let mut next = if list.kind == Kind::List { list.first } else { NONE };
@@ -212,7 +214,7 @@ impl<'a> View<'a> {
         })
     }
 
-    /// The entries of a mapping as written, with `<<` as an ordinary key.
+    /// The entries of a mapping as they are written, with `<<` as an ordinary key.
     pub fn own_entries(self) -> impl Iterator<Item = (View<'a>, View<'a>)> + use<'a> {
         let map = self.target();
         let mut next = if map.raw().kind == Kind::Map { map.raw().first } else { NONE };
@@ -225,7 +227,7 @@ impl<'a> View<'a> {
         })
     }
 
-    /// The entry that this mapping itself has for a key; merged ones do not count.
+    /// The entry of a key in the mapping itself, without merged entries.
     pub fn find_entry(self, key: &str) -> Option<(Self, Self)> {
         self.own_entries().find(|(it, _)| it.has_len(key.len()) && it.text() == Some(key))
     }
@@ -236,7 +238,7 @@ impl<'a> View<'a> {
         (to - from) as usize == len
     }
 
-    /// The value of a key, its own or a merged one.
+    /// The value of a key of the mapping, merged keys included.
     pub fn get(self, key: &str) -> Option<Self> {
         if let Some((_, value)) = self.find_entry(key) {
             return Some(value);
@@ -272,7 +274,7 @@ impl<'a> View<'a> {
         &self.tree.source
     }
 
-    /// The dash or colon before a value, the question mark before a key.
+    /// The offset of the dash or colon before a value, or of the question mark before a key.
     pub(crate) fn lead(self) -> Option<usize> {
         let lead = self.raw().lead;
         (lead != NONE).then_some(lead as usize)
@@ -297,12 +299,12 @@ impl<'a> View<'a> {
         self.raw().has_anchor
     }
 
-    /// Whether nothing is written here: no token and no quotes.
+    /// Whether the value is omitted in the source, as after `key:`. An empty text in quotes is not omitted.
     pub(crate) fn is_unwritten(self) -> bool {
         self.raw().start == self.raw().end && self.style() == Style::Plain
     }
 
-    /// The target of an alias; any other node itself.
+    /// The target of an alias. For any other node, the node itself.
     pub(crate) fn target(self) -> Self {
         let node = self.raw();
         if node.style == Style::Alias { self.tree.view(node.first) } else { self }

@@ -1,7 +1,8 @@
 //! Builds the tree in one pass over the scanner's events. This is the only file that uses the scanner (`granit_parser`).
 //!
-//! The scanner reports the nodes, and where scalars and brackets are. The gaps between scalars and brackets contain only
-//! indicators (such as dashes and colons), anchors, tags, blanks and comments. Indicators, anchors and tags are found there.
+//! The scanner reports the nodes, and the positions of scalars and brackets. The gaps between scalars and brackets contain
+//! only indicators (such as dashes and colons), anchors, tags, blanks and comments. The indicators, anchors and tags are
+//! located in these gaps.
 
 use super::gap::Gap;
 use super::repair::Repair;
@@ -12,7 +13,7 @@ use granit_parser::{ErrorKind, Event, Parser, ScalarStyle, ScanError, Span, Stru
 use std::collections::HashMap;
 use std::ops::Range;
 
-/// Parses a front matter: one document, a mapping or nothing.
+/// Parses a front matter, which must be one document: a mapping, or empty.
 ///
 /// The time is linear in the text's length. More than [`MAX_DEPTH`] levels or [`MAX_ALIASES`] aliases are an error.
 pub fn parse(yaml: &str) -> Result<Tree, YamlError> {
@@ -40,7 +41,7 @@ pub fn parse_node(yaml: &str) -> Result<Tree, YamlError> {
     fast_path::read(yaml).map_or_else(|| scanned(yaml), Ok)
 }
 
-/// Like [`parse_node`], always by the scanner.
+/// Like [`parse_node`], but always uses the scanner.
 pub(super) fn scanned(yaml: &str) -> Result<Tree, YamlError> {
     if let Some(at) = conflict_marker(yaml) {
         let message = "a merge conflict is not resolved".to_owned();
@@ -77,8 +78,8 @@ fn build(yaml: &str) -> Result<Tree, Failure> {
         flow_nesting_limit: MAX_DEPTH,
         block_nesting_limit: MAX_DEPTH,
     };
-    // Without a line end, a block scalar at the end of the text would have another value, so a line end is added, as a
-    // file has it.
+    // A line ending is added if there is none, because without it, a block scalar at the end of the text would have another
+    // value than in a file.
     let eol = if yaml.is_empty() || yaml.ends_with(['\n', '\r']) { "" } else { "\n" };
     let text = format!("{yaml}{eol}...\n");
     for event in Parser::new_from_str_with_options(&text, options) {
@@ -88,7 +89,7 @@ fn build(yaml: &str) -> Result<Tree, Failure> {
     Ok(builder.finish())
 }
 
-/// Repairs the text if the error allows it; returns whether it did.
+/// Repairs the text if the error allows it. Returns whether the text was repaired.
 fn is_repaired(repair: &mut Repair<'_>, error: &ScanError) -> bool {
     let Some(at) = error.marker().byte_offset().filter(|&it| it < repair.text.len()) else { return false };
     match error.kind() {
@@ -123,7 +124,7 @@ struct Anchored {
 struct Before {
     lead: u32,
     outer: u32,
-    /// After the indicator and the properties.
+    /// The offset after the indicator and the properties (anchor and tag).
     at: usize,
 }
 
@@ -270,12 +271,12 @@ impl<'a> Builder<'a> {
         Ok(())
     }
 
-    /// Where a node ends; 0 if there is none. An omitted value ends after its colon.
+    /// The end of a node; 0 if there is no such node. An omitted value ends after its colon.
     fn end_of(&self, id: NodeId) -> u32 {
         self.tree.nodes.get(id as usize).map_or(0, |it| it.end)
     }
 
-    /// Walks over the gap before a node: an indicator that the parent calls for, then anchor and tag.
+    /// Skips the gap before a node: first the indicator that the kind of the parent requires, then anchor and tag.
     fn before(&mut self, is_unwritten: bool, props: &Props<'_>) -> Before {
         let parent = self.open.last().map(|it| self.tree.node(it.id));
         let in_flow = parent.is_some_and(|it| it.style == Style::Flow);
@@ -327,7 +328,7 @@ impl<'a> Builder<'a> {
         })
     }
 
-    /// Adds a node to the open collection; a block collection starts with its first child.
+    /// Adds a node to the open collection. The span of a block collection starts with its first child.
     fn add(&mut self, node: Node) -> Result<NodeId, YamlError> {
         let id = self.tree.nodes.len() as NodeId;
         let from = if node.lead == NONE { node.outer } else { node.lead };
@@ -387,7 +388,7 @@ impl<'a> Builder<'a> {
 }
 
 struct Props<'a> {
-    /// The scanner's number of the anchor; zero is none.
+    /// The scanner's number of the anchor. Zero means that there is no anchor.
     anchor: usize,
     tag: Option<&'a Tag>,
     span: Range<usize>,
@@ -409,7 +410,8 @@ fn scalar_style(style: ScalarStyle) -> Style {
     }
 }
 
-/// A core tag decides; a custom tag makes a text, or null if empty.
+/// A tag of the core schema determines the kind. A scalar with any other tag is a text, or null if only the tag is
+/// written.
 fn scalar_kind(text: &str, style: Style, tag: Option<&Tag>) -> Kind {
     let Some(tag) = tag else {
         return if style == Style::Plain { resolve::plain_kind(text) } else { Kind::Text };
@@ -424,7 +426,7 @@ fn scalar_kind(text: &str, style: Style, tag: Option<&Tag>) -> Kind {
     }
 }
 
-/// Whether a line ends a document; no line of a scalar may begin like this.
+/// Whether a line ends a document (`...`). No line of a scalar may begin with this marker.
 fn has_end_mark(yaml: &str) -> bool {
     let is_mark = |it: &str| it.strip_prefix("...").is_some_and(|it| it.starts_with([' ', '\t', '\r', '\n']));
     yaml.split_inclusive(['\n', '\r']).any(is_mark)

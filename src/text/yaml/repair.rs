@@ -1,23 +1,25 @@
-//! Texts that other parsers accept and the scanner does not: a copy of the text is repaired, and the offsets in the tree
-//! are mapped back.
+//! Repairs texts that the scanner rejects but other parsers accept. A copy of the text is repaired, and the offsets in the
+//! tree are mapped back.
 //!
-//! A text is repaired only if the repair cannot change its meaning. Known cases are continuation lines of a quoted
-//! scalar that are not indented (libyaml accepts them; writers that wrap titles produce them), a comment directly after
-//! a quote or bracket, and an indented comment below an empty block scalar with an indentation indicator.
+//! A text is repaired only if the repair cannot change its meaning. The known cases are:
+//! - continuation lines of a quoted scalar that are not indented; libyaml accepts them, and writers that wrap titles produce
+//!   them;
+//! - a comment directly after a quote or bracket;
+//! - an indented comment below an empty block scalar with an indentation indicator.
 
 use super::{NONE, Tree, YamlError};
 
-/// After each repair the text is parsed again. This is the limit of the bytes that are parsed in total.
+/// The maximum number of bytes that are parsed in total. The text is parsed again after each repair.
 const MAX_READ: usize = 2 << 20;
 
-/// How many blanks are inserted: more than enclosing blocks are usually indented. Leading blanks of a continuation line
-/// have no meaning.
+/// The number of blanks that are inserted at once. It exceeds the usual indentation of enclosing blocks. Leading blanks of
+/// a continuation line have no meaning.
 const INDENT: usize = 128;
 
 pub(super) struct Repair<'a> {
     original: &'a str,
     pub(super) text: String,
-    /// Where blanks were inserted, as offsets in the original, ascending.
+    /// The offsets in the original at which blanks were inserted, in ascending order.
     inserted: Vec<usize>,
     read: usize,
 }
@@ -59,7 +61,7 @@ impl<'a> Repair<'a> {
         error
     }
 
-    /// Gives a tree of the repaired text the original text and its offsets.
+    /// Changes a tree of the repaired text so that it refers to the original text.
     pub(super) fn undo(&self, mut tree: Tree) -> Tree {
         if self.text == self.original {
             return tree;

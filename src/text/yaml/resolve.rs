@@ -1,4 +1,4 @@
-//! What a plain scalar is in YAML 1.2's core schema (chapter 10.3.2). Other schemas are not supported.
+//! Resolves plain scalars by the core schema of YAML 1.2 (chapter 10.3.2). Other schemas are not supported.
 
 use super::Kind;
 

@@ -1,12 +1,12 @@
-//! Whether two nodes mean the same, even in different texts.
+//! Compares the meaning of two nodes, which may be in different texts.
 
 use super::{Kind, Style, View};
 use std::collections::HashSet;
 
 /// Whether two nodes have the same data: kinds, contents, tags, and order of keys.
 ///
-/// `<<` is compared as a key, which is stricter than comparing what it merges. Pairs reached through aliases are
-/// remembered, so the work does not grow with the expanded size.
+/// `<<` is compared as an ordinary key. This is stricter than a comparison of the merged entries. Two nodes that are
+/// reached through aliases are compared only once, so the work does not grow with the size of the expanded aliases.
 pub fn same(left: View<'_>, right: View<'_>) -> bool {
     Comparison::default().same(left, right)
 }
@@ -14,7 +14,7 @@ pub fn same(left: View<'_>, right: View<'_>) -> bool {
 /// Comparisons of one pair of texts, which share the results for aliases.
 #[derive(Default)]
 pub(crate) struct Comparison {
-    /// Targets of aliases that were compared, or are being compared, without a difference.
+    /// Pairs of nodes that were reached through aliases. Their comparison has begun and has found no difference yet.
     seen: HashSet<(u32, u32)>,
 }
 

@@ -1,8 +1,8 @@
-//! Spans, meaning, and limits for hostile input.
+//! Tests of spans and meanings, and of limits for hostile input.
 
 use super::*;
 
-/// Each node's kind, with its written text, in the order of the text.
+/// Checks each node's indicator, properties and span, in the order of the text.
 #[track_caller]
 fn check(yaml: &str, nodes: &[&str]) {
     let tree = parse_node(yaml).unwrap_or_else(|it| panic!("{it} in {yaml:?}"));

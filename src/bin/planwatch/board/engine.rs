@@ -1,4 +1,5 @@
-//! The engine behind the board, on threads of its own: reads what is shown, and makes the changes that keys request.
+//! Calls the operations for the board, on threads of its own: one reads what the screen shows, the other makes the
+//! changes that keys request.
 
 use std::collections::HashMap;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -29,7 +30,7 @@ use super::questions;
 use crate::failure::Failure;
 use crate::screens::change;
 
-/// What the screen needs.
+/// What to read for the screen.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct ReadRequest {
     pub(crate) plans: bool,
@@ -42,11 +43,11 @@ pub(crate) struct ReadRequest {
 pub(crate) struct Loaded {
     pub(crate) now: Time,
     pub(crate) plans: Option<Vec<PlanShape>>,
-    /// The plan that was to be read.
+    /// The plan that the request named.
     pub(crate) plan_asked: Option<String>,
     pub(crate) plan: Option<Box<ShownPlan>>,
     pub(crate) step: Option<Box<ShownStep>>,
-    /// What the worker of a run in another process prints, if one works on the step.
+    /// The worker's output, if a run in another process works on the step.
     pub(crate) output: Option<WorkerOutput>,
     pub(crate) error: Option<String>,
 }
@@ -61,23 +62,22 @@ pub(crate) enum Action {
     /// Adds a step: after the step that the request names, or at the end of the plan if it names a plan.
     Add,
     Confirm,
-    /// Finds out what would be undone.
+    /// Finds the change that an undo would revert, and asks whether to undo it.
     FindUndo,
     Undo,
 }
 
-/// One change that a key asks for.
+/// A change that a key requests.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Request {
     pub(crate) action: Action,
-    /// A step or a plan; for `Undo`, a change.
+    /// The id of a step or a plan; for `Undo`, of a change; for `FindUndo`, empty.
     pub(crate) id: String,
     pub(crate) text: Option<String>,
-    /// The version that the screen showed. A file that differs by now is not changed.
+    /// The version that the screen showed. `with_expected` defines which actions are refused if the file has changed since.
     pub(crate) etag: Option<String>,
 }
 
-/// The answer to a request.
 #[derive(Debug)]
 pub(crate) enum Reply {
     Done {
@@ -100,7 +100,7 @@ impl Reply {
     }
 }
 
-/// Reads for the screen; requests that wait are merged into the last one.
+/// Starts the thread that reads for the screen. Requests that wait are merged into one.
 pub(crate) fn reader(contexts: ContextFactory, inbox: Sender<Input>) -> Sender<ReadRequest> {
     let (sender, wanted) = channel::<ReadRequest>();
     let read = move || {
@@ -166,7 +166,7 @@ pub(crate) fn sentence(failure: &Failure) -> String {
     format!("{}{hint}", failure.message)
 }
 
-/// Makes changes one after the other.
+/// Starts the thread that makes changes, one after the other.
 pub(crate) fn actor(contexts: ContextFactory, inbox: Sender<Input>) -> Sender<Request> {
     let (sender, requests) = channel();
     let serve = move || serve(&contexts, &requests, &inbox);
@@ -175,8 +175,8 @@ pub(crate) fn actor(contexts: ContextFactory, inbox: Sender<Input>) -> Sender<Re
 }
 
 fn serve(contexts: &ContextFactory, requests: &Receiver<Request>, inbox: &Sender<Input>) {
-    // Maps a version to the one that the board's own change turned it into. If the user presses a key before the screen
-    // shows such a change, the key is meant for the newer version.
+    // Maps the id and etag of a version to the etag of the version that the board itself made from it. If the user
+    // presses a key before the screen shows the newer version, the request is meant for the newer version.
     let mut own: HashMap<(String, String), String> = HashMap::new();
     while let Ok(mut request) = requests.recv() {
         while let Some(later) =
@@ -187,15 +187,13 @@ fn serve(contexts: &ContextFactory, requests: &Receiver<Request>, inbox: &Sender
         let reply = contexts().and_then(|context| perform(context, &request));
         let reply = with_words(reply.unwrap_or_else(|error| refused(&error)), &request);
         match (request.etag, &reply) {
-            // An undo or another program may have replaced the files, so older versions are no longer mapped to newer
-            // ones.
+            // After a refusal or an undo, the map may be outdated.
             (_, Reply::Refused { .. }) => own.clear(),
             _ if request.action == Action::Undo => own.clear(),
             (Some(before), Reply::Done { steps, .. }) => {
                 let after = steps.iter().find(|it| it.id == request.id).and_then(|it| it.etag.clone());
                 if let Some(after) = after.filter(|it| *it != before) {
-                    // The file may be back at an earlier version, so that version must no longer be mapped to a later
-                    // one.
+                    // If the file is back at an earlier version, that version must no longer be mapped to a later one.
                     own.remove(&(request.id.clone(), after.clone()));
                     own.insert((request.id, before), after);
                 }
@@ -218,7 +216,7 @@ fn refused(error: &Error) -> Reply {
 }
 
 /// Adds the request to a refusal if the request had a text, so that the text is not lost. If the refusal contains the
-/// current version of the step, the request gets that version.
+/// current step, the added request has that step's etag.
 fn with_words(reply: Reply, request: &Request) -> Reply {
     let Reply::Refused { text, step, .. } = reply else { return reply };
     let now = step.as_ref().and_then(|it| it.etag.clone());
@@ -269,7 +267,7 @@ fn perform(context: Context, asked: &Request) -> Result<Reply, Error> {
             add::add(context, &AddRequest { plan: plan.to_owned(), title, after, ..AddRequest::default() })?
         }
         Action::Confirm => {
-            // A person sits at the terminal that this key came from.
+            // The key was pressed at a terminal, so a person confirms.
             let request =
                 ConfirmRequest { id, note: text, confirmer: Confirmer::Person, ..ConfirmRequest::default() };
             confirm::confirm(context, &request)?
@@ -280,8 +278,9 @@ fn perform(context: Context, asked: &Request) -> Result<Reply, Error> {
     Ok(reply_of(&report))
 }
 
-/// The context of a request. Changes of an existing step or plan require that it is still the version that was shown.
-/// `claim` and `add` do not: they check under the lock whether they are possible, and overwrite no text of the user.
+/// The context of a request. An existing step or plan is changed only if it is still the version that was shown.
+/// `claim` and `add` need no such check: they check under the lock whether they are possible, and overwrite no text of
+/// the user.
 fn with_expected(context: Context, asked: &Request) -> Context {
     let is_checked = matches!(
         asked.action,

@@ -1,5 +1,5 @@
 //! The board's loop: waits for a message, handles all messages that have arrived, and draws once. It wakes up without a
-//! message only while the output of a worker is shown.
+//! message only while a worker is shown.
 //!
 //! A thread reads the terminal. It waits for an acknowledgement after each batch, so that it does not read the keyboard
 //! while an editor does.
@@ -30,7 +30,7 @@ use crate::failure::Failure;
 
 /// A message to the loop.
 pub(crate) enum Input {
-    /// What was typed since the last batch.
+    /// The keys, pasted texts and mouse events since the last batch.
     Typed(Vec<Event>),
     /// The terminal is gone.
     Lost,
@@ -72,7 +72,7 @@ struct Threads {
     reader: Sender<ReadRequest>,
     actor: Sender<Request>,
     acknowledge: SyncSender<()>,
-    /// What was typed and not handled yet.
+    /// Events of the terminal that are not handled yet.
     typed: VecDeque<Event>,
     /// What was last requested for the screen.
     asked: ReadRequest,
@@ -117,7 +117,7 @@ pub(crate) fn signals(inbox: Sender<Input>) -> Arc<SignalState> {
     state
 }
 
-/// Reads the terminal, a batch at a time.
+/// Starts the thread that reads the terminal in batches. The returned sender acknowledges a batch.
 fn read(inbox: Sender<Input>) -> SyncSender<()> {
     let (acknowledge, acknowledged) = sync_channel::<()>(1);
     // A movement of the mouse alone does not change the screen.
@@ -154,7 +154,7 @@ impl Board<'_> {
             worker: None,
         };
         self.request_reads(&mut threads, true);
-        // Stopped when the loop ends.
+        // When the loop ends, dropping this stops the watcher.
         let mut following = None;
         loop {
             if self.draw().is_err() {
@@ -164,7 +164,7 @@ impl Board<'_> {
             let mut next = Some(first);
             while let Some(input) = next {
                 // Watching begins after the first read, so that the plans are shown as early as possible. Until then
-                // the allocator keeps free memory, because returning it to the system makes this read 1.4 times slower.
+                // the allocator keeps free memory. Returning it to the system would make the read 1.4 times slower.
                 if matches!(input, Input::Loaded(_)) && following.is_none() {
                     malloc::give_back();
                     let (session, inbox) = (self.session.clone(), self.inbox.clone());
@@ -179,7 +179,8 @@ impl Board<'_> {
         }
     }
 
-    /// The next message. While a worker is shown, `None` after a second, because its time and output change.
+    /// Waits for the next message. While a worker is shown, returns `None` after a second, so that its time and output are
+    /// drawn again.
     fn receive(&self, threads: &Threads) -> Option<Input> {
         let is_running = self.model.run.as_ref().is_some_and(|it| it.end.is_none());
         if !is_running && self.model.output.is_none() {
@@ -203,7 +204,7 @@ impl Board<'_> {
         self.terminal.draw(|frame| view::draw(model, frame, is_coloured)).map(drop)
     }
 
-    /// Requests what the screen shows, unless it was the last request and is not outdated.
+    /// Requests what the screen shows if that differs from the last request, or if the last result is outdated.
     fn request_reads(&self, threads: &mut Threads, is_stale: bool) {
         let model = &self.model;
         let own = ReadRequest {

@@ -1,4 +1,4 @@
-//! What keys, pasted text and the mouse change in the model, and what they request from the rest of the board.
+//! Handles keys, pasted text and the mouse: changes the model, and returns what the rest of the board must do.
 
 use planwatch::plan::transitions::Verb;
 use planwatch::text::typed;
@@ -10,8 +10,8 @@ use super::model::{Column, Focus, Hit, Model, Severity};
 use super::prompt::{Prompt, PromptKind};
 use super::questions;
 
-/// The keys that the foot of the screen lists while they act on a step, the most important first. As many are shown as
-/// fit.
+/// The keys that the foot of the screen lists while keys act on a step, the most important first. The foot shows as many
+/// as fit.
 const STEP_FOOT: [&str; 14] = [
     "? keys",
     "q quit",
@@ -29,7 +29,7 @@ const STEP_FOOT: [&str; 14] = [
     "+ add",
 ];
 
-/// As above, while they act on a plan.
+/// As above, while keys act on a plan.
 const PLAN_FOOT: [&str; 14] = [
     "? keys",
     "q quit",
@@ -47,7 +47,7 @@ const PLAN_FOOT: [&str; 14] = [
     ": verb",
 ];
 
-/// The keys with what they do to a step, for `?`.
+/// The keys, with what each does to a step. `?` opens this list.
 const STEP_KEYS: [(&str, &str); 25] = [
     ("↑↓←→ hjkl", "move"),
     ("g G PgUp", "first, last, a page"),
@@ -76,7 +76,7 @@ const STEP_KEYS: [(&str, &str); 25] = [
     ("q", "quit"),
 ];
 
-/// What keys do to a plan, where that differs.
+/// What keys do to a plan, if that differs from what they do to a step.
 const PLAN_KEYS: [(&str, &str); 9] = [
     ("c", "claim its next step"),
     ("s", "activate a draft, after a question"),
@@ -142,8 +142,8 @@ pub(crate) fn press(model: &mut Model, key: KeyEvent) -> Option<Effect> {
     }
 }
 
-/// While the list of keys is open, the keys that move scroll it, and any other closes it. Drawing limits the position
-/// to the end of the list.
+/// Handles a key while the list of keys is open. Returns the line to scroll to, or `None` to close the list. Drawing
+/// limits the line to the end of the list.
 fn scrolled(code: KeyCode, at: usize) -> Option<usize> {
     Some(match code {
         KeyCode::Up | KeyCode::Char('k') => at.saturating_sub(1),
@@ -236,7 +236,8 @@ fn letter(model: &mut Model, c: char) -> Option<Effect> {
     None
 }
 
-/// The id and the shown version of what keys change: the selected step or the selected plan. `None` if it is not shown.
+/// The id and the etag of what keys change: the selected step or the selected plan. `None` if nothing is selected, or if
+/// the search hides the selected plan.
 fn target(model: &Model) -> Option<(String, Option<String>)> {
     if !model.is_plan_target() {
         return model.selected().map(|it| (it.id.clone(), it.etag.clone()));
@@ -324,7 +325,7 @@ fn entered(model: &mut Model) -> Option<Effect> {
     }
 }
 
-/// Inserts pasted text into the prompt; it never acts as keys.
+/// Inserts pasted text into the prompt. Pasted text never acts as keys.
 pub(crate) fn paste(model: &mut Model, text: &str) {
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
     match &mut model.prompt {
@@ -397,12 +398,12 @@ fn focus_of(hit: &Hit) -> Focus {
     }
 }
 
-/// Requests the change of status that dropping a card on a column means; the engine decides whether it is possible.
+/// Requests the change of status for a card that was dropped on a column. The operation decides whether it is possible.
 fn dropped(model: &mut Model, id: &str, to: Column) -> Option<Effect> {
     let step = model.steps().iter().find(|it| it.id == id).filter(|it| Column::of(it) != to)?;
     let request = |action| Request { action, id: id.to_owned(), text: None, etag: step.etag.clone() };
     let action = match to {
-        // Work in progress that goes back is released, not reopened.
+        // A step in progress that is moved back is released, not reopened.
         Column::Waiting | Column::Ready if Column::of(step) == Column::Doing => Action::Release,
         Column::Waiting | Column::Ready => Action::Move(Verb::Reopen),
         Column::Doing => Action::Move(Verb::Start),

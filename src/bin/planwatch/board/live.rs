@@ -1,4 +1,5 @@
-//! Follows the changes of the plans: the daemon's events if one runs, else those of a watcher of this process.
+//! Follows the changes of the plans: through a process that already watches them, such as the daemon, or else with a
+//! watcher in this process.
 
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};

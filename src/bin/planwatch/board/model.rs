@@ -1,4 +1,5 @@
-//! What the board shows: the plans, the open plan's steps, what is selected and what is typed. Knows no terminal.
+//! What the board shows: the plans, the open plan's steps, what is selected and what is typed. This module does not
+//! access the terminal.
 
 use std::collections::{HashMap, HashSet};
 
@@ -69,13 +70,13 @@ pub(crate) struct Model {
     /// Who makes the changes.
     pub(crate) by: String,
     pub(crate) plans: Vec<PlanShape>,
-    /// Positions in `plans` in the order of the screen, and whether each is below its program.
+    /// Indices into `plans`, in the order of the screen, each with whether the plan is below its program.
     pub(crate) rows: Vec<(usize, bool)>,
     pub(crate) plan_id: Option<String>,
     pub(crate) plan: Option<Box<ShownPlan>>,
     /// The selected plan could not be read.
     is_missing: bool,
-    /// The selected plan, while it is in the list only because it is selected.
+    /// The id of the selected plan, if `plans` contains it only because it is selected.
     pinned: Option<String>,
     pub(crate) step_id: Option<String>,
     pub(crate) step: Option<Box<ShownStep>>,
@@ -85,7 +86,7 @@ pub(crate) struct Model {
     /// Whether the search is for plans or for steps.
     pub(crate) search_in: Focus,
     pub(crate) prompt: Option<Prompt>,
-    /// The first line of the list of keys, while that is open.
+    /// The first visible line of the list of keys, while the list is open.
     pub(crate) help: Option<usize>,
     pub(crate) message: Option<(Severity, String)>,
     /// The last event.
@@ -94,13 +95,13 @@ pub(crate) struct Model {
     pub(crate) is_mouse_on: bool,
     pub(crate) is_loaded: bool,
     pub(crate) shows_closed: bool,
-    /// The run that was started here.
+    /// The run that this board started.
     pub(crate) run: Option<Run>,
-    /// What a run in another process prints about the selected step.
+    /// The worker's output, if a run in another process works on the selected step.
     pub(crate) output: Option<WorkerOutput>,
-    /// Where things were drawn, the topmost last.
+    /// The drawn areas, each with what the mouse hits there, the topmost last.
     pub(crate) hits: Vec<(Rect, Hit)>,
-    /// The step that is dragged, and the column under it.
+    /// The step that is dragged, and the column under the mouse.
     pub(crate) dragged: Option<(String, Option<Column>)>,
 }
 
@@ -159,8 +160,8 @@ impl Model {
         }
     }
 
-    /// Stores the list of plans. The selected plan stays in it as long as a plan with its id exists, even if it is
-    /// closed: the plan that is highlighted, the one that is shown and the one that keys change are always the same.
+    /// Stores the list of plans. The selected plan stays in the list as long as a plan with its id exists, even if the plan
+    /// is closed. So the highlighted plan, the shown plan and the plan that keys change are always the same.
     fn put_plans(&mut self, plans: Vec<PlanShape>, read: Option<&ShownPlan>) {
         let own = self.plan_id.clone();
         let is_selected = |it: &PlanShape| Some(&it.id) == own.as_ref();
@@ -198,7 +199,7 @@ impl Model {
             && self.help.is_none()
     }
 
-    /// Whether the selected plan has steps; until they are read, according to the list of plans.
+    /// Whether the selected plan has steps. Until the plan is read, the list of plans determines this.
     pub(crate) fn has_steps(&self) -> bool {
         let of_list =
             || self.selected_plan().is_some_and(|it| it.steps_total > 0 && it.kind != PlanKind::Program);
@@ -227,7 +228,7 @@ impl Model {
         }
     }
 
-    /// Asks for the text of a request; a text that it already has can be edited.
+    /// Asks for the text of a request. If the request already has a text, the user can edit that text.
     pub(crate) fn ask_words(&mut self, request: Request) {
         let (label, is_needed) = match request.action {
             Action::Move(Verb::Fail) => ("why does it fail", false),
@@ -250,8 +251,8 @@ impl Model {
         }
     }
 
-    /// Sorts the plans: what needs attention comes first, the most urgent at the top, then work in progress, then what
-    /// can be worked on; children are below their program, in the same order.
+    /// Sorts the plans: first those that need attention, the most urgent at the top, then those with steps in progress,
+    /// then those with ready steps, then the others. Children are below their program, in the same order.
     fn order(&mut self) {
         let urgency = |it: &PlanShape| {
             let rank = match () {
@@ -327,7 +328,7 @@ impl Model {
         let shown = self.shown();
         let is_there = shown.iter().any(|it| Some(&it.id) == self.step_id.as_ref());
         if !is_there {
-            // The first step of the first column in this list that is not empty.
+            // The first step of the first non-empty column, in this order of columns.
             let best = [Column::Doing, Column::Ready, Column::Stuck, Column::Waiting, Column::Done];
             let first = best.iter().find_map(|column| shown.iter().find(|it| Column::of(it) == *column));
             let first = first.map(|it| it.id.clone());
@@ -349,7 +350,7 @@ impl Model {
         (self.search_in == part && !self.search.is_empty()).then(|| self.search.to_lowercase())
     }
 
-    /// Changes the text of the search. The selection moves to a match, so that no key changes a step that is not shown.
+    /// Changes the text of the search. The selection moves to a match, so that keys change only what is shown.
     pub(crate) fn search(&mut self, text: &str) {
         text.clone_into(&mut self.search);
         if self.search_in == Focus::Steps {
@@ -415,7 +416,7 @@ impl Model {
         }
     }
 
-    /// Moves to the next column that is not empty, else to the next part of the screen.
+    /// Moves to the next non-empty column. If there is none, moves to the next part of the screen.
     pub(crate) fn move_sideways(&mut self, is_right: bool) {
         if self.focus == Focus::Steps
             && self.view == View::Columns

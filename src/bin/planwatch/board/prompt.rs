@@ -7,7 +7,7 @@ use super::engine::Request;
 /// What the line is used for.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum PromptKind {
-    /// The text of the request. An empty line is no text.
+    /// The line is the text of the request. If the line is empty, the request has no text.
     Words(Request),
     /// As above, but the line must not be empty.
     Needed(Request),
@@ -23,7 +23,7 @@ pub(crate) struct Prompt {
     /// What the keys do, shown after a question. If there is too little room, the question is shortened first.
     pub(super) keys: String,
     text: String,
-    /// The cursor, as a position in the bytes of the text.
+    /// The cursor, as a byte offset into the text.
     at: usize,
     pub(crate) kind: PromptKind,
 }
@@ -33,7 +33,6 @@ impl Prompt {
         Self { label: label.into(), keys: String::new(), text: String::new(), at: 0, kind }
     }
 
-    /// A question, and what the keys do.
     pub(crate) fn question(label: String, keys: String, request: Request) -> Self {
         Self { keys, ..Self::new(label, PromptKind::Yes(request)) }
     }

@@ -1,5 +1,5 @@
-//! Checks a change of status before it is requested: what the engine would refuse is refused before the user types a
-//! reason, and no single key changes a whole plan.
+//! Checks a change of status before it is requested. A change that the operation would refuse is refused before the user
+//! types a reason. Before a key changes the status of a plan, the board asks for confirmation.
 
 use planwatch::api::error::Error;
 use planwatch::ops::update;
@@ -13,7 +13,7 @@ use super::prompt::Prompt;
 use crate::failure::Failure;
 use crate::screens::count;
 
-/// What a key for a move leads to: a refusal, a question, or the request itself.
+/// Handles a key for a change of status: shows a refusal, opens a prompt, or returns the request.
 pub(super) fn of_move(model: &mut Model, request: Request, verb: Verb) -> Option<Effect> {
     let is_plan = model.plan_id.as_ref() == Some(&request.id);
     let refused = if is_plan { plan_refusal(model, verb) } else { step_refusal(model, &request.id, verb) };
@@ -23,14 +23,14 @@ pub(super) fn of_move(model: &mut Model, request: Request, verb: Verb) -> Option
     }
     match verb {
         Verb::Fail | Verb::Block => model.ask_words(request),
-        // If nothing would change, the engine reports that.
+        // If the plan has the status already, there is no question: the operation reports that nothing changes.
         _ if is_plan && !is_already(model, verb) => model.prompt = Some(plan_question(model, request, verb)),
         _ => return Some(Effect::Request(request)),
     }
     None
 }
 
-/// Checks only the moves that ask for a reason; the engine itself refuses the others.
+/// Checks only the moves that ask for a reason. The operation checks the others.
 fn step_refusal(model: &Model, id: &str, verb: Verb) -> Option<Error> {
     let step = model.steps().iter().find(|it| it.id == id)?;
     matches!(verb, Verb::Fail | Verb::Block)

@@ -1,4 +1,4 @@
-//! The terminal: set up at the beginning; restored at the end, for an editor, at Ctrl-Z and after a panic.
+//! Sets up the terminal at the beginning. Restores it at the end, for an editor, at Ctrl-Z and after a panic.
 
 use std::io::{self, Stdout, Write};
 use std::sync::mpsc::Sender;
@@ -50,7 +50,7 @@ impl Write for NamedColours {
     }
 }
 
-/// `ESC [ 38;5;6 m` becomes `ESC [ 36 m`. Text has no ESC, so it stays as it is.
+/// Replaces sequences such as `ESC [ 38;5;6 m` by `ESC [ 36 m`. Text on the screen contains no ESC, so it is unchanged.
 pub(crate) fn named_colours(screen: &str) -> String {
     let mut pieces = screen.split("\u{1b}[");
     let mut shown = pieces.next().unwrap_or_default().to_owned();

@@ -1,4 +1,5 @@
-//! What keys do to the model, and how screens look at three sizes. `PLANWATCH_BLESS=1` records the screens again.
+//! Tests what keys do to the model, and compares screens of several sizes with recorded ones. `PLANWATCH_BLESS=1`
+//! records the screens again.
 #![expect(clippy::disallowed_methods, reason = "with `PLANWATCH_BLESS`, the tests write the screens")]
 
 use planwatch::api::context::{Context, Here, KeptSaves, Reading};
@@ -38,7 +39,7 @@ fn context() -> Context {
     }
 }
 
-/// Reads what the model wants, as the threads of the board do.
+/// Reads the plans, the selected plan and the selected step, as the threads of the board do.
 fn load(model: &mut Model) {
     let context = context();
     for is_first in [true, false] {
@@ -57,7 +58,7 @@ fn load(model: &mut Model) {
             ShowReport::Step(it) => Some(it),
             _ => None,
         });
-        // Files have other times in each working tree.
+        // The times of the files differ between working trees.
         let plan = plan.map(|mut it| {
             it.plan.last_activity = None;
             it.steps.iter_mut().for_each(|it| it.last_activity = None);
@@ -76,7 +77,7 @@ fn load(model: &mut Model) {
 }
 
 fn opened() -> Model {
-    // The step that is selected first is claimed by codex.
+    // The user is codex, who has claimed the step that is selected at the beginning.
     let mut model = Model::new(Some("ledger-migration".to_owned()), "codex".to_owned(), context().now);
     load(&mut model);
     load(&mut model);
@@ -307,7 +308,7 @@ fn a_plan_that_is_closed_stays_selected_and_in_the_list_until_another_is_selecte
     let other = plans[0].id.clone();
     model.select_plan(Some(other));
     assert!(!ids(&model).contains(&"ledger-migration".to_owned()), "{:?}", ids(&model));
-    // If the selected plan disappears, the plan in its row is selected, and the list of plans has the focus.
+    // If the selected plan disappears, the plan that is now in its row is selected, and the list of plans gets the focus.
     let mut model = opened();
     assert_eq!((model.focus, ids(&model)[0].as_str()), (Focus::Steps, "ledger-migration"));
     reread(&mut model, plans, None);
@@ -485,7 +486,7 @@ fn every_key_is_shown_on_any_screen() {
         assert!(model.help.is_some(), "the keys that move scroll it");
         let width = usize::from(size.0);
         for (key, what) in keys::keys(false) {
-            // A narrow screen cuts what a key does at its edge.
+            // On a narrow screen, the description of a key is cut at the edge.
             let what: String =
                 what.chars().take(width.saturating_sub(key.chars().count() + 4).min(30)).collect();
             assert!(seen.contains(&format!("{key}  {what}")), "{key} {what} on {size:?}:\n{seen}");

@@ -24,13 +24,13 @@ const ACCENT: Style = Style::new().fg(Color::Cyan);
 /// The width and the height below which only the part with the focus is shown.
 const SMALL: (u16, u16) = (60, 12);
 
-/// The width from which the details are at the right.
+/// The minimum width at which the details are drawn at the right.
 const WIDE: u16 = 120;
 
 /// The width of a column of the list of keys.
 const HELP_COLUMN: u16 = 39;
 
-/// The width that the details keep at the right if the columns get more than their 62 percent.
+/// The minimum width of the details at the right if the columns take more than 62 percent of the width.
 const DETAILS: u16 = 36;
 
 pub(crate) fn draw(model: &mut Model, frame: &mut Frame<'_>, is_coloured: bool) {
@@ -51,8 +51,8 @@ pub(crate) fn draw(model: &mut Model, frame: &mut Frame<'_>, is_coloured: bool) 
         let [left, middle] = Layout::horizontal([Constraint::Length(left), Constraint::Min(1)]).areas(body);
         plans(model, frame, left);
         if all.width >= WIDE {
-            // The columns get 62 percent of the width, or up to the width of all of them if the details keep
-            // `DETAILS`.
+            // The columns get 62 percent of the width. They get more, at most `steps::ALL_COLUMNS`, if `DETAILS`
+            // is left for the details.
             let columns =
                 (middle.width * 62 / 100).max(middle.width.saturating_sub(DETAILS).min(steps::ALL_COLUMNS));
             let parts = [Constraint::Length(columns), Constraint::Min(1)];
@@ -78,7 +78,7 @@ pub(crate) fn draw(model: &mut Model, frame: &mut Frame<'_>, is_coloured: bool) 
     }
 }
 
-/// The details, and above them what a worker prints, if there is one.
+/// Draws the details. If there is a worker, its output is drawn above them.
 fn beside(model: &mut Model, frame: &mut Frame<'_>, area: Rect) {
     if model.run.is_none() && model.output.is_none() {
         return details::draw(model, frame, area);
@@ -99,7 +99,8 @@ pub(super) fn framed(title: &str, has_focus: bool) -> Block<'_> {
         .title(Span::styled(if title.is_empty() { String::new() } else { format!(" {title} ") }, title_style))
 }
 
-/// Highlights what is already drawn: reverses it, and removes its colours, which would become backgrounds.
+/// Highlights what is already drawn: reverses it, and removes the colours of the text, which would become background
+/// colours.
 pub(super) fn highlight(frame: &mut Frame<'_>, area: Rect) {
     for position in area.positions() {
         if let Some(cell) = frame.buffer_mut().cell_mut(position) {
@@ -126,7 +127,7 @@ pub(super) fn colour(of: anstyle::Style) -> Style {
     if effects.contains(anstyle::Effects::DIMMED) { style.patch(DIM) } else { style }
 }
 
-/// The first row to draw, so that the selected one is among `height` rows.
+/// The first row to draw. It is chosen so that the selected row is among the `height` rows that are drawn.
 pub(super) fn first_row(selected: usize, height: usize, total: usize) -> usize {
     selected.saturating_sub(height / 2).min(total.saturating_sub(height))
 }
@@ -180,7 +181,8 @@ fn plans(model: &mut Model, frame: &mut Frame<'_>, area: Rect) {
 /// The most lines that a message may take.
 const MOST_OF_MESSAGE: usize = 4;
 
-/// What happened last, and below it the prompt or, without one, the keys. Only one line if there is no room for both.
+/// The foot of the screen: what happened last, and below it the prompt or, if there is none, the keys. Without
+/// `has_room`, it is one line: the prompt or, if there is none, what happened last.
 fn foot(model: &Model, width: usize, has_room: bool) -> Vec<Line<'static>> {
     let mut lines = match (&model.message, &model.dragged) {
         (_, Some((id, Some(to)))) => {

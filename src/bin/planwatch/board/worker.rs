@@ -16,10 +16,10 @@ use super::engine::sentence;
 use super::event_loop::Input;
 use crate::failure::Failure;
 
-/// The most bytes of the output that are kept. If the output exceeds this, it is cut to its last 32 KiB.
+/// The maximum number of bytes of the output in memory. Longer output is cut to its last 32 KiB.
 const MOST_OUTPUT: usize = 64 * 1024;
 
-/// What is shown of a run.
+/// What the board shows of a run.
 #[derive(Debug, Clone)]
 pub(crate) struct Run {
     pub(crate) begun: Instant,
@@ -112,7 +112,7 @@ impl Worker {
 }
 
 impl Drop for Worker {
-    /// No process of an agent outlives the board.
+    /// Stops the run and waits for its end, so that no process of an agent outlives the board.
     fn drop(&mut self) {
         self.stop.stop();
         self.thread.take().map(JoinHandle::join);
@@ -159,8 +159,8 @@ impl Surface for Board {
     }
 
     fn may_trust(&self, _: &Subject) -> bool {
-        // The board does not ask. The error says what to read and which command trusts it; that command can be typed
-        // after `:`.
+        // The board does not ask the user for trust. The error message names what to read, and the command that trusts
+        // it. The user can type that command after `:`.
         false
     }
 }

@@ -1,4 +1,4 @@
-//! `add`: one more step.
+//! `add`: adds a step to a plan.
 
 use planwatch::ops::add::{self, AddRequest};
 

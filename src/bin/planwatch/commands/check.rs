@@ -1,4 +1,4 @@
-//! `check`: every problem with its place, its line and what to do about it.
+//! `check`: prints every problem with its position, its line and what to do about it.
 
 use planwatch::api::context::Context;
 use planwatch::api::error::Error;
@@ -40,7 +40,7 @@ pub(crate) fn run(session: &Session, args: &Check) -> Result<u8, Failure> {
     Ok(report.exit_code())
 }
 
-/// How many files `--fix` would fix; 0 if it was given.
+/// How many files `--fix` would fix; 0 if `--fix` was given.
 fn fixable(session: &Session, context: &Context, args: &Check) -> Result<usize, Failure> {
     if args.fix {
         return Ok(0);

@@ -58,7 +58,7 @@ pub(crate) fn run(session: &Session, args: &Draft) -> Result<u8, Failure> {
     });
     drop(spinner);
     if is_first && report.as_ref().map_or(true, |it| it.plan.is_none()) {
-        // This removes only an empty directory; another one may contain the user's files.
+        // `remove_dir` removes only an empty directory, so files of the user stay.
         std::fs::remove_dir(context.plans.root()).ok();
     }
     let report = report?;
@@ -105,8 +105,8 @@ impl Who {
     }
 }
 
-/// The command of an agent in the user's own configuration. `None` if there is no such agent, or if it reads its prompt
-/// from a file, because `draft` sends prompts on standard input.
+/// The command of an agent in the user's own configuration. `None` if there is no such agent. Also `None` if the agent
+/// reads its prompt from a file, because `draft` sends prompts on standard input.
 fn own_command(session: &Session, name: &str) -> Option<String> {
     let (own, _) = session.own_agents();
     let found = own.get(name).filter(|it| it.prompt != Some(PromptBy::File))?;
@@ -146,8 +146,8 @@ fn request(session: &Session, args: &Draft, who: &Who) -> Result<DraftRequest, F
     })
 }
 
-/// A conversation, and the path by which `--continue` finds it: relative to the repository's root, or as typed if it is
-/// outside.
+/// A conversation, and the path by which `--continue` finds it. The path is relative to the repository's root, or as
+/// typed if the file is outside of the repository.
 fn source(session: &Session, path: &Path) -> Result<Source, Failure> {
     let conversation = named_text::read(session, path)?;
     let absolute = session.path(path);

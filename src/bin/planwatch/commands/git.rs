@@ -129,8 +129,8 @@ fn resolved_line(file: &ResolvedFile, is_dry_run: bool) -> String {
     format!("{state}  {}{more}\n", escaped(&file.path))
 }
 
-/// Uses the project's status words if its configuration can be read. On exit code 2, the command that git runs as merge
-/// driver falls back to a merge by lines.
+/// Merges one file for git. Uses the project's status words if its configuration can be read. An error has exit code 2;
+/// then the command line that git runs as merge driver falls back to a merge by lines.
 fn merge_driver(session: &Session, args: GitMergeDriver) -> Result<u8, Failure> {
     let words = session.context().map_or_else(|_| Words::default(), |it| it.config.words);
     let GitMergeDriver { base, ours, theirs, marker_size, path, output } = args;

@@ -14,7 +14,7 @@ use crate::screens::problems::problem;
 use crate::screens::{DIM, change, count, heading, text};
 use crate::table::paint;
 
-/// At most this many parts that were not mapped are listed; the others are counted.
+/// The maximum number of parts that are listed as not imported. The others are only counted.
 const MOST: usize = 20;
 
 pub(crate) fn run(session: &Session, args: Import) -> Result<u8, Failure> {

@@ -85,7 +85,7 @@ fn insights(session: &Session, args: Insight) -> Result<u8, Failure> {
     )
 }
 
-/// Writes, and makes the plans directory first if there is none. A dry run makes nothing.
+/// Calls `write`. If there is no plans directory, makes one first; a dry run makes none.
 pub(crate) fn recorded<T>(
     session: &Session,
     mode: Mode,
@@ -97,12 +97,12 @@ pub(crate) fn recorded<T>(
     }
 }
 
-/// `-` is standard input.
+/// Returns the text, or reads it from standard input if it is `-`.
 fn typed_text(text: String) -> Result<String, Failure> {
     if text == "-" { named_text::standard_input() } else { Ok(text) }
 }
 
-/// Refuses options that only apply to recording, where there is nothing to record.
+/// Refuses options that apply only to recording if there is no text to record.
 fn refuse_written(mode: Mode, by: Option<&String>, form: &str) -> Result<(), Failure> {
     if mode == Mode::Write && by.is_none() {
         return Ok(());

@@ -84,7 +84,7 @@ fn print(session: &Session, request: &ListRequest) -> Result<u8, Failure> {
     Ok(0)
 }
 
-/// How many plans `--all` would add.
+/// The line that tells how many more plans `--all` would list. Empty if there are none.
 fn more(request: &ListRequest, hidden: usize) -> String {
     let program = request.plan.as_deref().map(|it| format!("{} ", typed(it))).unwrap_or_default();
     match hidden {
@@ -93,7 +93,7 @@ fn more(request: &ListRequest, hidden: usize) -> String {
     }
 }
 
-/// The command that adds a plan to the listed program; empty if no program was asked for.
+/// The command that adds a plan to the listed program. Empty if the request names no program.
 fn to_join(request: &ListRequest, plans: &[PlanShape]) -> String {
     let Some(asked) = &request.plan else { return String::new() };
     let program = plans.iter().find(|it| it.kind == PlanKind::Program).map(|it| it.id.as_str());

@@ -56,7 +56,7 @@ fn begins(at: Option<&str>) -> String {
     at.map(said).unwrap_or_default()
 }
 
-/// The plan and the revision among at most two words.
+/// Returns the plan and the revision that at most two arguments name.
 fn split(words: Vec<String>, is_plan: impl Fn(&str) -> bool) -> (Option<String>, Option<String>) {
     let mut words = words.into_iter();
     match (words.next(), words.next()) {
@@ -110,7 +110,7 @@ fn as_text(report: &DiffReport, width: Option<usize>) -> String {
     said
 }
 
-/// What differs, in a few words each.
+/// The differences, each in a few words.
 fn parts(of: &Difference) -> Vec<String> {
     let mut parts = Vec::new();
     let status = of.status.as_ref();
@@ -193,7 +193,7 @@ fn as_markdown(report: &DiffReport) -> String {
     let text = |it: &FileDiff| unified(&it.path, it.old.as_deref(), it.new.as_deref());
     let texts: String = report.files.iter().flatten().map(text).collect();
     if !texts.is_empty() {
-        // The fence is longer than any in the text.
+        // The fence must be longer than every run of backticks in the text.
         let longest = texts.split(|it| it != '`').map(str::len).max().unwrap_or_default().max(2);
         let fence = "`".repeat(longest + 1);
         write!(said, "\n{fence}diff\n{}{fence}\n", escaped_lines(&texts)).ok();

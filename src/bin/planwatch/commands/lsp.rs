@@ -1,4 +1,4 @@
-//! `lsp`: plans in an editor, over standard input and output.
+//! `lsp`: the language server for editors, over standard input and output.
 
 use planwatch::api::error::Error;
 use planwatch::serve::lsp;

@@ -1,4 +1,4 @@
-//! `new`: a plan and its steps in one go.
+//! `new`: creates a plan with its steps.
 
 use planwatch::api::context::Context;
 use planwatch::api::error::Error;
@@ -67,7 +67,7 @@ pub(crate) fn dry_run<T>(
     in_plans_or_empty_dir(session, ask)
 }
 
-/// Runs `ask` without writing; if there is no plans directory, with an empty temporary one.
+/// Runs `ask`, which must not write. If there is no plans directory, `ask` gets an empty temporary one.
 pub(crate) fn in_plans_or_empty_dir<T>(
     session: &Session,
     ask: impl FnOnce(&Context) -> Result<T, Error>,

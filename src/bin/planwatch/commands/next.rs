@@ -15,7 +15,7 @@ use crate::screens::text::fitted;
 use crate::screens::{BOLD, DIM, ago, for_next, heading, state, steps, to_type, typed};
 use crate::table::{Table, Yields, cell, column, paint, styled};
 
-/// The most other candidates on the screen; `--json` has all of them.
+/// The maximum number of other candidates on the screen. `--json` prints all of them.
 const ALSO: usize = 9;
 
 pub(crate) fn run(session: &Session, args: Next) -> Result<u8, Failure> {

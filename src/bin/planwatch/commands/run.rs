@@ -1,4 +1,4 @@
-//! `run`: prints the progress of a run.
+//! `run`: starts a run and prints its progress.
 
 mod screen;
 
@@ -49,7 +49,7 @@ pub(crate) fn run(session: &Session, args: Run) -> Result<u8, Failure> {
     Ok(code(&report, signals.exit_code()))
 }
 
-/// The exit code of a run. If a signal ended it, the code is that signal's.
+/// The exit code of a run. If a signal interrupted the run, it is the exit code for that signal.
 fn code(report: &RunReport, signal: Option<u8>) -> u8 {
     match (report.end, signal) {
         (engine::End::Interrupted, Some(code)) => code,
@@ -90,7 +90,7 @@ fn request(session: &Session, context: &Context, args: Run) -> Result<RunRequest
     })
 }
 
-/// The request of a command line that was typed on the board: `run auth --agent claude`.
+/// The request of a command line that was typed on the board, such as `run auth --agent claude`.
 pub(crate) fn request_of_words(
     session: &Session,
     context: &Context,

@@ -54,7 +54,7 @@ fn start(session: &Session, args: &ScriptRun) -> Result<u8, Failure> {
                 return Err(trust::refused(&found.subject).into());
             }
             trust::trust(&context, &found.subject, Some(&found.subject.hash))?;
-            // Only what the user confirmed runs, not what has replaced it meanwhile.
+            // With the hash, a script that has changed since the user confirmed it is refused.
             script::runnable(&context, &args.id, Some(&found.subject.hash))?
         }
         other => other?,

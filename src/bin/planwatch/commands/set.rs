@@ -40,7 +40,7 @@ fn print(session: &Session, id: String, key: String, op: SetOp, of: SetOptions) 
     Ok(code)
 }
 
-/// What other programs call the fields of plans and steps.
+/// Names that other programs use for fields of plans and steps, each with planwatch's name of the field.
 const OTHER_NAMES: [(&str, &str); 16] = [
     ("after", "depends"),
     ("blocked_by", "depends"),
@@ -60,8 +60,8 @@ const OTHER_NAMES: [(&str, &str); 16] = [
     ("epic", "program"),
 ];
 
-/// The known field that an unknown key probably means: the field that other programs call by this name, else one with a
-/// similar spelling. `None` for a known key.
+/// The known field that an unknown key probably means: the field for which other programs use this name, or else a field
+/// with a similar spelling. `None` if the key is known.
 fn meant(key: &str) -> Option<String> {
     let known = || STEP_KEYS.iter().chain(PLAN_KEYS).copied();
     if known().any(|it| it == key) {
@@ -75,7 +75,7 @@ fn meant(key: &str) -> Option<String> {
 /// Makes the operation from the text after `+=` or `-=`.
 type Op = fn(String) -> SetOp;
 
-/// What `KEY`, `KEY+=V`, `KEY-=V`, a value and the options mean together.
+/// Returns the key and the operation for the argument (`KEY`, `KEY+=V` or `KEY-=V`), the value and the options.
 fn operation(key: &str, value: Option<String>, unset: bool, yaml: bool) -> Result<(String, SetOp), Failure> {
     let add = if yaml { SetOp::AddYaml } else { SetOp::Add as Op };
     let take = if yaml { SetOp::TakeYaml } else { SetOp::Take as Op };

@@ -1,4 +1,4 @@
-//! `completions`, `man` and `instructions`. The first two are generated from the definition of the command line.
+//! `completions`, `man` and `instructions`. The manual pages are generated from the definition of the command line.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -49,7 +49,8 @@ fn write_pages(directory: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// One manual page; clap's own page has a section without a name and a footer that names no program.
+/// One manual page, built from single sections. The complete page that clap_mangen makes has a section without a name and
+/// a footer that names no program.
 fn page(name: &str, of: &Command) -> io::Result<Vec<u8>> {
     let source = concat!("planwatch ", env!("CARGO_PKG_VERSION"));
     // An empty date would be left out, and the next argument would be taken for the date.
@@ -135,7 +136,7 @@ fn synopsis(name: &str, of: &Command) -> Vec<Inline> {
     line
 }
 
-/// Square brackets around what can be left out, dots after what can be repeated.
+/// Adds square brackets around an optional argument, and dots after an argument that can be repeated.
 fn bracketed(it: &Arg, what: Vec<Inline>) -> Vec<Inline> {
     let (open, close) = if it.is_required_set() { (" ", "") } else { (" [", "]") };
     let is_many = matches!(it.get_action(), clap::ArgAction::Append);

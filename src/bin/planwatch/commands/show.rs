@@ -47,7 +47,7 @@ fn plan(shown: &ShownPlan, now: Time, width: Option<usize>) -> String {
     }
     text.push_str(&list("Goals", &plan.goals, width));
     text.push_str(&list("Success criteria", &plan.success_criteria, width));
-    // The table says more than the list of steps in the text, which is shown only with `--full`.
+    // The table of steps contains more than the Steps list in the text, so that list is shown only with `--full`.
     let is_told_twice = shown.bodies.is_none() && !shown.steps.is_empty();
     let own = if is_told_twice { without_steps_list(&shown.body) } else { shown.body.clone() };
     text.push_str(&body(&markdown(&own, &plan.title, width)));
@@ -137,7 +137,7 @@ fn facts_below(shown: &ShownStep, now: Time, width: Option<usize>) -> String {
     body(&facts.iter().map(line).collect::<String>())
 }
 
-/// The worker on another machine that has ended the work, if the result is not merged here.
+/// The worker that has ended the step on another machine, if the result is not merged here yet.
 fn ended_elsewhere(shown: &ShownStep) -> Option<String> {
     shown.step.held_by.clone().filter(|_| shown.held.is_none())
 }

@@ -1,4 +1,4 @@
-//! `sql`: the answer of a query as a table.
+//! `sql`: prints the result of a query as a table.
 
 use planwatch::index::Table as Answer;
 use planwatch::ops::search;

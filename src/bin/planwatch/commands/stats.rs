@@ -13,9 +13,9 @@ use crate::screens::text::fitted;
 use crate::screens::{BOLD, DIM, count};
 use crate::table::{Table, Yields, cell, column, paint, styled};
 
-/// The columns of the longest bar.
+/// The width of the longest bar in columns.
 const BAR: usize = 24;
-/// The newest weeks that the screen shows; `--json` has all.
+/// The screen shows at most this many weeks, the newest ones. `--json` prints all.
 const WEEKS: usize = 16;
 
 pub(crate) fn run(session: &Session, args: Stats) -> Result<u8, Failure> {

@@ -49,7 +49,7 @@ pub(crate) fn run(session: &Session, args: &Status) -> Result<u8, Failure> {
     Ok(0)
 }
 
-/// How many plans there are, closed and archived ones among them.
+/// How many plans there are, including closed and archived ones.
 fn n_plans(context: &Context) -> Result<usize, Failure> {
     let all = ListRequest { all: true, ..ListRequest::default() };
     Ok(match list::list(context, &all)? {
@@ -68,7 +68,7 @@ struct Room {
 }
 
 impl Room {
-    /// No section shows more lines than this.
+    /// The maximum number of lines in a section.
     fn most(&self) -> usize {
         if self.more.is_none() { usize::MAX } else { self.height.unwrap_or(0).max(LINES) }
     }
@@ -91,7 +91,7 @@ fn shares(wanted: &[usize], lines: usize) -> Vec<usize> {
         shares.iter().zip(wanted).map(|(it, wanted)| it + usize::from(it < wanted)).sum::<usize>()
     };
     let at_least = |least: usize| wanted.iter().map(|it| *it.min(&least)).collect::<Vec<_>>();
-    // Fewer than usual, if that makes everything fit.
+    // Each section gets `LEAST` lines at first, or fewer if that makes everything fit.
     let fits = |least: &usize| used(&at_least(*least)) <= lines;
     let mut shares = at_least((1..=LEAST).rev().find(fits).unwrap_or(LEAST));
     loop {
@@ -154,7 +154,7 @@ fn sum(report: &StatusReport) -> String {
 
 struct Part {
     name: &'static str,
-    /// The first lines, or all.
+    /// The lines that were loaded: the first ones, or all.
     lines: Vec<Vec<Cell>>,
     total: usize,
 }
@@ -260,7 +260,7 @@ fn what_next(report: &StatusReport) -> String {
     if let Some(step) = report.ready.first() {
         return to_type(&for_next(&step.step));
     }
-    // `done` would refuse what another working tree has claimed.
+    // `done` would refuse a step that another working tree has claimed.
     if let Some(step) = report.in_progress.iter().find(|it| it.held.is_none()) {
         return to_type(&[(
             format!("planwatch done {}", typed(&step.step.id)),
@@ -276,7 +276,7 @@ fn what_next(report: &StatusReport) -> String {
     ])
 }
 
-/// The report as Markdown. It contains dates instead of ages, because `yesterday` becomes wrong in a text that is kept.
+/// The report as Markdown. It contains dates instead of ages, because `yesterday` becomes wrong in a text that is stored.
 fn markdown(report: &StatusReport) -> String {
     let plain = |it: &str| escaped(it).into_owned();
     let mut text = "# Status\n".to_owned();
@@ -348,7 +348,7 @@ mod tests {
             (&[2, 3][..], 20, &[2, 3][..]),
             (&[500, 2, 500, 0], 24, &[10, 2, 10, 0]),
             (&[500, 500], 9, &[4, 3]),
-            // If only one line is left out, it is shown in place of the line that would say so.
+            // If only one line had to be left out, it is shown instead of the line with the number of missing lines.
             (&[5], 5, &[5]),
             (&[6], 5, &[4]),
             (&[500, 500, 500], 9, &[2, 2, 2]),

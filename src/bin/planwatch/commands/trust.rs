@@ -136,7 +136,7 @@ fn subject_json(subject: &Subject, is_trusted: bool) -> Value {
     })
 }
 
-/// Lists everything here that runs only with trust.
+/// Lists everything in this repository that runs only after the user has trusted it.
 fn wanting(session: &Session, context: &Context) -> Result<u8, Failure> {
     let found = script::list(context, None)?;
     let mut others = agents::wanting_trust(context);

@@ -1,4 +1,4 @@
-//! `undo`: undoes the last change, or lists the last changes.
+//! `undo`: undoes a change, by default the last one, or lists the last changes.
 
 use planwatch::ops::undo::{self, Blocked, UndoItem, UndoRequest};
 use planwatch::plan::time::Time;

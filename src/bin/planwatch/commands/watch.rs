@@ -1,5 +1,5 @@
-//! `watch`: prints a line for each change until it is stopped or its output is closed; in the foreground or as a
-//! daemon.
+//! `watch`: in the foreground, prints a line for each change until it is stopped or its output is closed. With
+//! `--detach`, a daemon watches instead.
 
 pub(crate) mod browser;
 mod detached;
@@ -34,7 +34,7 @@ use crate::table::paint;
 /// How long another process that has just taken the lock may need until it answers.
 const START: Duration = Duration::from_secs(10);
 
-/// How long a daemon may be busy before it counts as one that does not answer.
+/// How long a daemon may be busy before it counts as not responding.
 const SILENCE: Duration = Duration::from_secs(3);
 
 pub(crate) fn run(session: &Session, args: &Watch) -> Result<u8, Failure> {
@@ -110,7 +110,7 @@ fn no_answer(pid: Option<u32>) -> Failure {
     Failure::failed("locked", message).with_hint(kill).with_exit(4)
 }
 
-/// Connects to the daemon; `None` if there is none. Waits a moment for a busy one.
+/// Connects to the daemon; `None` if there is none. Waits for a busy daemon, at most [`SILENCE`].
 fn answering(plans: &PlansDir) -> Result<Option<(Client, Status)>, Failure> {
     let mut silent = None;
     let found = within(SILENCE, || match client::holder(plans, &context::socket_dirs()) {
@@ -124,7 +124,7 @@ fn answering(plans: &PlansDir) -> Result<Option<(Client, Status)>, Failure> {
     found.ok_or_else(|| no_answer(silent))
 }
 
-/// Like [`answering`], but waits longer, and ends a watcher that `gives_way` if HTTP is wanted.
+/// Like [`answering`], but waits longer. If HTTP is wanted, it also ends a watcher that `gives_way`.
 fn in_the_way(
     session: &Session,
     plans: &Path,
@@ -152,7 +152,8 @@ fn wait_for_holder(plans: &PlansDir) -> Option<(Client, Status)> {
     found.flatten()
 }
 
-/// Ends the watching of a process that continues with other work, and returns when another process can watch.
+/// Makes a process that `gives_way` stop watching; the process continues with its other work. Returns when another
+/// process can watch.
 fn end_giving_way(client: Client, plans: &PlansDir) -> Result<Option<Status>, Failure> {
     let status = client.stop();
     within(START, || plans.daemon_lock().ok().flatten()).ok_or_else(|| no_answer(None))?;
@@ -212,7 +213,7 @@ fn who(status: &Status) -> String {
     format!("process {pid} watches {plans} with {steps} since {since}{}", answers_on(status))
 }
 
-/// Where HTTP is answered, as the end of a sentence.
+/// The address at which the process answers over HTTP, as the end of a sentence.
 fn answers_on(status: &Status) -> String {
     status.http.as_ref().map(|it| format!(", and answers on {it}")).unwrap_or_default()
 }

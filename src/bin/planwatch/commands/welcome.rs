@@ -1,4 +1,4 @@
-//! Bare `planwatch`: what to type where there are no plans, else `status`.
+//! `planwatch` without a verb: runs `status`, or prints what to type if there are no plans.
 
 use crate::args::look::Status;
 use crate::commands::status;

@@ -6,13 +6,13 @@ const DEFAULT: &str = "less -FRX";
 /// What the environment says about pagers.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct PagerSettings {
-    /// `PLANWATCH_PAGER`, which also may be empty.
+    /// `PLANWATCH_PAGER`. If it is set but empty, this is the empty text.
     pub(super) own: Option<String>,
-    /// `PAGER`, which also may be empty; for `log` and `diff` first `GIT_PAGER`.
+    /// For `log` and `diff`, `GIT_PAGER` if it is set; otherwise `PAGER`. It may be the empty text, too.
     pub(super) common: Option<String>,
     /// `TERM`.
     pub(super) terminal: Option<String>,
-    /// A person reads and types: standard input and output are terminals, and no agent that works on a step runs this.
+    /// A person uses the terminal: standard input and output are terminals, and `PLANWATCH_STEP` is not set.
     pub(super) is_person: bool,
 }
 

@@ -215,7 +215,7 @@ fn sql() -> String {
     text
 }
 
-/// Names in lines of at most `width`, indented by two.
+/// Wraps names into lines of at most `width` bytes, then indents each line by two spaces.
 fn wrapped(names: &str, width: usize) -> String {
     let mut lines = vec![String::new()];
     for name in names.split(' ') {

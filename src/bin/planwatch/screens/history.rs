@@ -18,7 +18,7 @@ use crate::table::{cut, paint};
 /// The length of a commit's id on a screen.
 const SHORT: usize = 8;
 
-/// The width if none is known.
+/// The width if the terminal's width is not known.
 const WIDTH: usize = 80;
 
 /// The narrowest bar of a timeline.
@@ -80,7 +80,7 @@ fn style(event: &LogEvent) -> anstyle::Style {
     }
 }
 
-/// A row for each step, with the same axis of time.
+/// A row for each step, all with the same axis of time.
 pub(crate) fn timeline(report: &TimelineReport, now: Time, width: Option<usize>) -> String {
     let mut said = heading(&report.plan, &report.title);
     let (Some(from), Some(last)) = (report.from, report.to) else {

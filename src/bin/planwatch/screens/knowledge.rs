@@ -9,12 +9,12 @@ use crate::screens::text::{fitted, hanging, indented};
 use crate::screens::{BOLD, DIM, count, dated, to_type, typed};
 use crate::table::{Table, Yields, cell, column, paint, styled};
 
-/// What is shown of an entry in addition to its text.
+/// What is shown of a decision or an insight.
 struct About<'a> {
     title: &'a str,
-    /// When and by whom, what it belongs to, its tags.
+    /// The date, the author, the plan or step that it belongs to, and its tags.
     said: Vec<String>,
-    /// Further lines: the subject and the path.
+    /// Further lines: the path, superseded and superseding decisions, and problems.
     more: Vec<String>,
     /// Texts, each with a leading word, which may be empty.
     texts: Vec<(&'a str, &'a str)>,

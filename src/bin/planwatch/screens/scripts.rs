@@ -1,4 +1,4 @@
-//! Scripts and what is trusted, as people read them.
+//! The screens of `script` and `trust`.
 
 use planwatch::api::trust::{Subject, Trusted};
 use planwatch::ops::script::Resolved;
@@ -102,7 +102,7 @@ pub(crate) fn subject(subject: &Subject) -> String {
     )
 }
 
-/// Scripts, and what else runs only with trust, each with whether it is trusted.
+/// Lists scripts, and other commands that run only if they are trusted, each with whether it is trusted.
 pub(crate) fn wanting(found: &[Resolved], others: &[(&Subject, bool)], width: Option<usize>) -> String {
     if others.is_empty() {
         return wanting_scripts(found, width);

@@ -1,4 +1,4 @@
-//! The text of plans and steps, and diffs, with sparing colours.
+//! Shows the text of plans and steps, and diffs, with few colours. Breaks long lines.
 
 use unicode_width::UnicodeWidthStr;
 
@@ -69,8 +69,9 @@ pub(crate) fn indented(text: &str, by: usize) -> String {
     text.lines().map(|it| if it.is_empty() { "\n".to_owned() } else { format!("{pad}{it}\n") }).collect()
 }
 
-/// Breaks long lines between words. Continuation lines begin where the line's last column begins. If there is no such
-/// column, or it begins beyond half of the width, they are indented by two more than the line.
+/// Breaks long lines between words. Two spaces separate columns in a line. Continuation lines begin where the line's last
+/// column begins. If the line has no columns, or the last one begins beyond half of the width, continuation lines are
+/// indented by two more than the line.
 ///
 /// Without a width nothing is broken. A word that is longer than a line stays whole.
 pub(crate) fn fitted(text: &str, width: Option<usize>) -> String {

@@ -44,9 +44,9 @@ impl Other {
     }
 }
 
-/// The report of ann's claim, while another worker acts at the moment `when`.
+/// Makes ann's claim while another worker acts at the moment `when`, and returns the report.
 fn claimed(machine: &Machine, when: When, act: impl Fn(&Machine) + Send + Sync + 'static) -> ClaimReport {
-    // The directory is created beforehand, because its creation needs a lock that the model does not have.
+    // The state directory is created beforehand, because its creation needs a lock that the model does not have.
     machine.plans().made_runtime_dir().unwrap();
     let other = machine.another_process();
     let plans = machine.meddled_plans(when, move || act(&other));

@@ -1,8 +1,7 @@
-//! What happens to plans between two claims, for property tests of the daemon's queue.
+//! Events between two claims, for property tests of the daemon's queue.
 
 use super::*;
 
-/// What happens between two claims.
 #[derive(Debug, Clone)]
 pub(super) enum Between {
     Nothing,
@@ -12,11 +11,11 @@ pub(super) enum Between {
     Release(&'static str),
     /// The owner renews the claim with a short lease.
     Renew(&'static str),
-    /// An editor saves a step or a plan.
+    /// An editor replaces the file of a step or a plan.
     Save(&'static str, &'static str),
-    /// An editor writes into the existing file.
+    /// An editor writes into the existing file instead.
     Write(&'static str, &'static str),
-    /// A process makes a claim and dies before this system call.
+    /// A process begins a claim and dies before the system call with this number.
     Dies(u64),
     Wait(i64),
 }

@@ -27,7 +27,7 @@ fn delegated(context: &Context) -> DelegatedClaim {
     DelegatedClaim::of(context, &ClaimRequest::default()).unwrap()
 }
 
-/// Makes claims without a daemon that reports changes.
+/// Makes claims while it is not known which plans changed, so that no queue is cached.
 fn together(context: &Context, delegated_claims: &[DelegatedClaim]) -> Vec<Option<ClaimedStep>> {
     ran(context, delegated_claims, &mut QueueCache::default(), &|| None)
 }
@@ -272,7 +272,8 @@ fn a_newer_modification_time_invalidates_the_queue() {
         queue[0].step.id.to_string()
     };
     let older = first();
-    // The same text is written again: of two steps without a date, the one with the older file comes first.
+    // Writing the same text again makes the file newer. Of two steps without a date, the one with the older file comes
+    // first.
     let path = ann.plans.root().join(older.replace(":1", "/step-1.md"));
     let file = ann.plans.disk().open(&path, crate::disk::Open::InPlace).unwrap();
     file.write(STEP.as_bytes()).unwrap();

@@ -121,7 +121,7 @@ fn tags(page: &str) -> Vec<(String, Vec<(String, String)>)> {
             inner = inner.trim_start();
         }
         rest = &inner[1..];
-        // A style sheet is text up to its end.
+        // The content of a `style` element has no tags.
         if name == "style" && !tag.starts_with('/') {
             rest = &rest[rest.find("</style>").expect("the style sheet ends")..];
         }

@@ -14,7 +14,7 @@ pub(super) struct Group {
     pub(super) theirs: Option<(PathBuf, Vec<u8>)>,
 }
 
-/// A step that is written to its place.
+/// A step that has been written to its place.
 pub(super) struct Settled {
     pub(super) group: Group,
     pub(super) target: PathBuf,
@@ -37,8 +37,10 @@ impl Group {
     }
 }
 
-/// Chooses between the two places that the sides have for a step. A removal wins, unless other steps were squashed
-/// into the live step and the removed copy lacks them: neither side removed those.
+/// Chooses between the two places that the sides have for a step.
+///
+/// A removal wins, with one exception: the live step wins if other steps were squashed into it that the removed copy lacks,
+/// because neither side removed those steps.
 fn chosen<'p>(
     base: Option<&[u8]>,
     (own, ours): (&'p PathBuf, &[u8]),

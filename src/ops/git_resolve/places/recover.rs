@@ -30,7 +30,8 @@ pub(in crate::ops::git_resolve) fn recover(
     let all = git.index_entries(&[&resolving.plans])?;
     let kept: HashSet<&str> = all.iter().map(|it| it.oid.as_str()).collect();
     for (files, replayed) in [(&places.ours, None), (&places.theirs, merging.replayed.as_deref())] {
-        // A merge does not change a file that is the same on both sides. A rebase that left out merges may have changed it.
+        // A file that is the same on both sides is not changed by a merge, but may be changed by a rebase that left out
+        // merges.
         let is_of_both = |path: &PathBuf, oid: &Oid| {
             merging.has_left_out_merges
                 && [&places.ours, &places.theirs].iter().all(|it| it.get(path) == Some(oid))
@@ -47,7 +48,7 @@ pub(in crate::ops::git_resolve) fn recover(
             }
             let homes = places.homes(path, &version)?;
             let texts: Vec<_> = homes.iter().filter_map(|it| Some(plans.read(it).ok()?.bytes)).collect();
-            // A file with markers has the text of both sides.
+            // A file with conflict markers has the text of both sides.
             let is_open = texts.iter().any(|it| markers::pick(it, 7).is_some());
             let is_left_out = replayed.is_some_and(|it| merge::missing_logs(&version, it));
             if is_open || is_left_out || !merge::missing_logs(&version, &texts) {
@@ -105,7 +106,7 @@ impl Places<'_> {
         Ok(found.into_iter().map(|(_, _, path)| path).collect())
     }
 
-    /// Whether git took a file from one side as it is, so that no edit of a person is in it.
+    /// Whether a file equals that of one side. Git then took it unchanged, so it contains no edit of a person.
     fn is_of_a_side(&self, path: &Path, now: &[u8]) -> Result<bool, Error> {
         for oid in [&self.ours, &self.theirs].into_iter().filter_map(|it| it.get(path)) {
             if same_lines(now, &self.resolving.blob(oid)?) {
@@ -115,8 +116,8 @@ impl Places<'_> {
         Ok(false)
     }
 
-    /// The step in the base of the merge: `Some(None)` if the base lacks it, `None` if that is unknown, for example
-    /// because the base has several such steps.
+    /// The step in the base of the merge. `Some(None)` if the base lacks the step; `None` if it cannot be identified there,
+    /// for example because the base has several such steps.
     fn base_of(&self, before: &Files, path: &Path, version: &[u8]) -> Result<Option<Option<Vec<u8>>>, Error> {
         let (Some(plan), Some(identity)) = (plan_name(path), merge::identity(version)) else {
             return Ok(None);
@@ -129,8 +130,10 @@ impl Places<'_> {
         })
     }
 
-    /// A step merged with another version of it, and what was decided. None if the merge changes nothing, gives a conflict,
-    /// or loses an attempt or note, or if the version is that of another step, such as one that was squashed into this one.
+    /// A step merged with another version of it, and what was decided.
+    ///
+    /// None if the merge changes nothing, has a conflict, or loses an attempt or note. Also none if `version` belongs to
+    /// another step, such as one that was squashed into this one.
     fn joined(
         &self,
         path: &Path,

@@ -16,7 +16,7 @@ use crate::plan::merge::{self, Identity, Versions, markers};
 use crate::store::changed_after_removal::{number_of, plan_name};
 use crate::store::transaction::Transaction;
 
-/// The live steps of a plan. Steps that one command made with one title have one identity.
+/// The live steps of a plan, by identity. Steps that one command created with the same title have the same identity.
 type Steps = BTreeMap<Identity, Vec<(PathBuf, Vec<u8>)>>;
 
 /// The step, if exactly one has this identity.
@@ -48,7 +48,7 @@ pub(in crate::ops::git_resolve) fn reunite(
                         places.settle_again(writing, group, &now, done)?;
                     }
                 }
-                // The other side has removed it. A rebase can add it under two numbers.
+                // The other side has removed the step. A rebase can have added it again, under two numbers.
                 (Some(_), None) | (None, Some(_))
                     if ours.contains_key(&identity) != theirs.contains_key(&identity) =>
                 {
@@ -66,7 +66,7 @@ pub(in crate::ops::git_resolve) fn reunite(
     if merging.is_picked { places.join_picked(writing, done) } else { Ok(()) }
 }
 
-/// The step stays where it was moved to; if both sides moved it, OURS wins.
+/// The path that a step gets: the one to which a side moved it. If both sides moved it, OURS wins.
 fn place_of<'p>(
     known: Option<&(PathBuf, Vec<u8>)>,
     own: &'p (PathBuf, Vec<u8>),
@@ -77,7 +77,7 @@ fn place_of<'p>(
 }
 
 impl Places<'_> {
-    /// Merges the steps that a cherry-pick added although they were there under other numbers.
+    /// A cherry-pick may have added steps that OURS already has under other numbers. Merges these into the steps of OURS.
     fn join_picked(&self, writing: &mut Transaction<'_>, done: &mut Done) -> Result<(), Error> {
         let is_new =
             |it: &&PathBuf| !self.ours.contains_key(*it) && !is_archived(it) && number_of(it).is_some();
@@ -113,8 +113,9 @@ impl Places<'_> {
         self.settle_all(writing, vec![group], done)
     }
 
-    /// The step as a group to merge again, if the working tree has it twice, with a status that neither side has, or
-    /// without an attempt or note that git put into another file, such as its removed copy.
+    /// The step as a group to merge again, if it is wrong in the working tree. It is wrong in three cases: it is there
+    /// twice, its status is that of neither side, or git put one of its attempts or notes into another file, such as its
+    /// removed copy.
     fn wrong(
         &self,
         known: Option<&(PathBuf, Vec<u8>)>,
@@ -151,7 +152,7 @@ impl Places<'_> {
         }))
     }
 
-    /// Whether other files have the attempts or notes of a side's version that the step's file lacks.
+    /// Whether the step's file lacks attempts or notes of a side's version, and other files have them.
     fn went_elsewhere(&self, (path, version): &(PathBuf, Vec<u8>), now: &[u8]) -> Result<bool, Error> {
         if !merge::missing_logs(version, &[now.to_vec()]) {
             return Ok(false);
@@ -162,8 +163,8 @@ impl Places<'_> {
         Ok(!merge::missing_logs(version, &texts))
     }
 
-    /// A live step and its removed copy as a group to merge again, if only one side has the step and the other one
-    /// only the copy: a removal takes precedence. Git sees no conflict if both sides added the step, as after a
+    /// A live step and its removed copy as a group to merge again, if one side has the live step and the other side only
+    /// the copy. The removal takes precedence. Git reports no conflict if both sides added the step, as after a
     /// cherry-pick, or if a rebase adds it once more.
     fn returned(
         &self,
@@ -187,8 +188,8 @@ impl Places<'_> {
         Some(Group { paths: vec![path], base: None, ours: Some(ours), theirs: Some(theirs) })
     }
 
-    /// The place and the text of a step that both sides have. If their texts do not merge, it is the text of OURS with
-    /// the attempts and notes of THEIRS.
+    /// The place and the text of a step that both sides have. If their texts do not merge, the result is the text of OURS
+    /// with the attempts and notes of THEIRS.
     fn of_both<'p>(
         &self,
         known: Option<&(PathBuf, Vec<u8>)>,
@@ -247,8 +248,8 @@ impl Places<'_> {
         steps
     }
 
-    /// Whether the step, or its text or title, is still found among the plan's live or removed steps. A live
-    /// file in conflict also counts.
+    /// Whether a live or removed step of the plan is this step, or contains its text or title. A live file with conflict
+    /// markers counts, too.
     fn is_held(&self, directory: &Path, step: &[u8]) -> bool {
         let plans = &self.resolving.context.plans;
         let live = plans.names(directory).into_iter().map(|it| directory.join(it));
@@ -272,7 +273,7 @@ impl Places<'_> {
         done: &mut Done,
     ) -> Result<(), Error> {
         let now = self.in_working_tree(directory);
-        // Neither side removed a step that both have.
+        // A step that both sides have was removed by neither of them.
         for identity in ours.keys().filter(|it| !now.contains_key(*it)) {
             let sides = (single(ours, identity), single(theirs, identity));
             let (Some(own), Some(other)) = sides else { continue };

@@ -1,10 +1,10 @@
 //! References to the steps of THEIRS that get new numbers: dependencies, lines of Steps lists and links, in all live
 //! plans.
 //!
-//! A reference that only THEIRS has means the step of THEIRS and gets the new number; one that OURS has means the step
-//! of OURS and stays. If both sides added references to one file, the file is merged again, with the new numbers in
-//! THEIRS. A file that referred to the number before the sides made their steps, or that cannot be merged again, stays
-//! and is reported.
+//! A reference that only THEIRS has means the step of THEIRS and gets the new number. A reference that OURS has means the
+//! step of OURS and stays. If both sides added references to one file, the file is merged again, with the new numbers in
+//! THEIRS. A file stays unchanged and is reported if it referred to the number before the sides added their steps, or if it
+//! cannot be merged again.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -34,7 +34,7 @@ pub(super) struct Renumbered {
     pub(super) old: StepId,
     pub(super) new: StepId,
     file: MovedFile,
-    /// The path of its old number.
+    /// The path of the file with the old number.
     pub(super) path: PathBuf,
 }
 
@@ -54,7 +54,7 @@ impl Renumbered {
     }
 }
 
-/// The three versions of a file; without a base, neither side had it before.
+/// The three versions of a file. A version is none if its commit has no such file, or if its commit is not known.
 struct Known {
     base: Option<Vec<u8>>,
     ours: Option<Vec<u8>>,
@@ -62,7 +62,7 @@ struct Known {
     is_conflicted: bool,
 }
 
-/// Whose step the references in a file mean, by the new number.
+/// The steps to whose old numbers a file refers, grouped by the side whose step the references mean.
 struct Whose<'a> {
     theirs: Vec<&'a Renumbered>,
     /// Both sides added references.
@@ -80,7 +80,7 @@ struct Edited<'a> {
 /// A file with the new numbers. `None` if it cannot be edited.
 pub(super) fn followed(path: &Path, file: &[u8], steps: &[&Renumbered]) -> Option<Vec<u8>> {
     let plan = plan_of(path.parent()?);
-    // From the last number on, so that no line of a list moves over one that still has to move.
+    // The highest number comes first, so that no line of a list moves past a line that still has to move.
     steps.iter().rev().try_fold(file.to_vec(), |file, it| {
         let file = references::followed_step_links(&file, Some(&plan), &it.file).unwrap_or(file);
         let new = std::slice::from_ref(&it.new);
@@ -102,7 +102,7 @@ fn refers(path: &Path, file: &[u8], to: &Renumbered) -> bool {
     followed(path, file, &[to]).is_none_or(|it| it != file) || is_in_section(path, file, to)
 }
 
-/// Whether the text of a step's Dependencies section decides that it waits for the old number.
+/// Whether a step waits for the old number because of the text of its Dependencies section.
 fn is_in_section(path: &Path, file: &[u8], to: &Renumbered) -> bool {
     let (Some(number), Some(directory)) = (number_of(path), path.parent()) else { return false };
     let own = StepId { plan: plan_of(directory), number };
@@ -130,7 +130,7 @@ pub(super) fn follow(
         let paths = names.map(|it| Path::new(&plan).join(it)).filter(|it| !is_moved(it));
         let (lists, files): (Vec<_>, Vec<_>) =
             paths.partition(|it| it.file_name() == Some(OsStr::new(PLAN_FILE)));
-        // The steps are read with the lines that the Steps list has afterwards.
+        // `plan.md` comes first, because the steps are read together with the changed Steps list.
         for path in lists.into_iter().chain(files.into_iter().filter(|it| number_of(it).is_some())) {
             let Ok(now) = plans.read(&path).map(|it| it.bytes) else { continue };
             let named: Vec<&Renumbered> = steps.iter().filter(|it| may_name(&plan, &now, it)).collect();
@@ -148,8 +148,8 @@ pub(super) fn follow(
     Ok(())
 }
 
-/// Whether a file of a plan can refer to a step: a file of another plan must contain the name of the step's plan, which
-/// can be encoded.
+/// Whether a file of a plan can refer to a step. A file of another plan must contain the name of the step's plan, which may
+/// be percent-encoded.
 fn may_name(plan: &str, file: &[u8], step: &Renumbered) -> bool {
     let of = &step.old.plan;
     let has = |text: &[u8]| file.windows(text.len()).any(|it| it == text);
@@ -199,7 +199,7 @@ impl<'a> References<'a> {
         Ok(())
     }
 
-    /// An interrupted command may have changed the file before it was staged.
+    /// Marks the file to be staged if an earlier command changed it but was interrupted before it staged the file.
     fn stage_repeated(&self, named: &[&'a Renumbered], done: &mut Done) -> Result<(), Error> {
         let entries = self.resolving.git.index_entries(&[self.resolving.plans.join(self.path)])?;
         let Some(staged) = entries.iter().find(|it| it.stage == 0) else { return Ok(()) };
@@ -212,7 +212,7 @@ impl<'a> References<'a> {
         Ok(())
     }
 
-    /// The file with the new numbers, and the steps whose references cannot be attributed.
+    /// The file with the new numbers, and the steps whose references cannot be attributed to a side.
     fn edited<'s>(&self, now: &[u8], known: &Known, named: &[&'s Renumbered]) -> Edited<'s> {
         let Whose { theirs, both, mut unclear } = self.whose(now, known, named);
         let mut wanted = [&theirs[..], &both[..]].concat();
@@ -307,7 +307,7 @@ impl<'a> References<'a> {
         Ok(Known { base, ours, theirs, is_conflicted: false })
     }
 
-    /// The file in a commit, where it can have another name if it is a step.
+    /// The file in a commit. The file of a step is found even if it has another name there.
     fn version(&self, commit: &Oid, now: &[u8]) -> Result<Option<Vec<u8>>, Error> {
         let resolving = self.resolving;
         let mut name = format!("{commit}:").into_bytes();
@@ -333,7 +333,7 @@ impl<'a> References<'a> {
 
 type Placed<'a, T> = (&'a StepId, &'a Path, T);
 
-/// A step's file with a `depends`, if without one it would not wait for the same steps as before.
+/// The file of a step, with a `depends` if the step would otherwise wait for other steps than before.
 fn waiting_as_before(
     resolving: &Resolving<'_>,
     (plan_before, plan): (&Plan, &Plan),
@@ -354,7 +354,7 @@ fn waiting_as_before(
     relink::kept_waiting(context, plan, (id, &path), after, &wanted).ok()
 }
 
-/// The text of a renumbered step of THEIRS: all of its references mean steps of THEIRS.
+/// The text of a renumbered step of THEIRS with the new numbers. All of its references mean steps of THEIRS.
 pub(super) fn renumbered_text(
     resolving: &Resolving<'_>,
     moved: &Moved,
@@ -365,7 +365,7 @@ pub(super) fn renumbered_text(
     if relink::has_key(&text, "depends") {
         return Ok(text);
     }
-    // The lines of THEIRS' Steps list say what the step waited for.
+    // Without `depends`, the Steps list of THEIRS says what the step waited for.
     let Some(plan) = load::one_plan(resolving.context, &own.old.plan)? else { return Ok(text) };
     let list = match &resolving.merging {
         Some(it) => {

@@ -24,7 +24,7 @@ thread_local! {
     static MEMORY: RefCell<Option<String>> = const { RefCell::new(None) };
 }
 
-/// A daemon of the plans in this directory, which brings the index up to date whenever it is asked.
+/// A daemon for the plans in this directory. It brings the index up to date at each request.
 struct Watching(PathBuf);
 
 impl DaemonClient for Watching {
@@ -95,7 +95,7 @@ fn claim_first(context: &Context, lease: i64) {
 
 type Act = fn(&Path) -> Context;
 
-/// What happens, and whether the cached answer is used again.
+/// What happens after an answer is cached, and whether the cached answer is used afterwards.
 const ACTS: &[(&str, Act, bool)] = &[
     ("nothing", |home| watched(home, 0), true),
     ("some time", |home| watched(home, 300), true),
@@ -232,7 +232,7 @@ fn a_cached_answer_equals_the_first_one() {
         let mut cached = read().unwrap().report().unwrap();
         assert_eq!(cached.to_json(), fresh.to_json());
         assert_eq!(cached.n_candidates, FEW + 3);
-        // A request for all candidates is not answered with a few.
+        // The cached answer has only the first candidates, so it is not used for a request for all of them.
         mark();
         assert_ne!(asked(&watched(home, 0), None).why, "cached");
         mark();

@@ -1,4 +1,4 @@
-//! Whether a run that can begin nothing waits for others or is over, and why.
+//! Decides whether a run that can begin no step waits for others or is over, and why.
 
 use crate::api::attention;
 use crate::api::context::Context;
@@ -19,8 +19,9 @@ use super::{Driver, Halt, Next, Progress, halt, is_part};
 impl Driver<'_> {
     /// Decides what to do if no step can be begun: wait for others, search again, or end the run.
     ///
-    /// Another run may claim or complete a step meanwhile. So the run is over only if no other live run has a claim on a step
-    /// of the plan, even one that is just being made, and if no file has changed since before the claims were read.
+    /// Another run may claim or complete a step meanwhile. So the run is over only if both of these are true:
+    /// - No other live run has a claim on a step of the plan. A claim that is just being made counts, too.
+    /// - The plan files were the same before and after the claims were read.
     pub(super) fn nothing(&self, context: &Context, state: &mut Progress) -> Result<Next, Error> {
         let load = || LoadQuery::plan(&self.plan).settled(DecisionFiles::Plan(&self.plan)).load(context);
         let plans = once_saved(context, load)?.plans;
@@ -56,8 +57,8 @@ fn etags(plans: &Plans) -> Vec<(&str, Option<&str>)> {
     all
 }
 
-/// Names the steps that processes on other machines have claimed. The run waits for them, because it can take over a step
-/// whose process dies.
+/// Names the steps that processes on other machines have claimed. The run waits for these steps. If a process dies, the run
+/// can take over its step.
 fn elsewhere(context: &Context, plans: &Plans, run: &PlanId) -> Option<String> {
     let renewed = renewed_elsewhere(context);
     let is_own = |id: &StepId| plans.get(&id.plan).is_some_and(|it| is_part(it, run));

@@ -1,4 +1,4 @@
-//! A run with working trees: which tree a step gets, what a killed run left, and what the report says about the trees.
+//! A run with working trees: provides the tree of a step, continues what a killed run left, and reports on the trees.
 
 use crate::api::context::Context;
 use crate::api::error::Error;
@@ -32,7 +32,7 @@ impl Driver<'_> {
         self.surface.report(&Event::Note { text });
     }
 
-    /// The working tree in which a claimed step is worked on. `None`: the user's own. The agent and the `verify` commands must
+    /// The working tree for a claimed step. `None`: the user's own working tree. The agent and the `verify` commands must
     /// be trusted as they are in that tree. If they are not, or if the tree cannot be provided, the step is released.
     pub(super) fn tree_for(&self, begun: &Begun) -> Result<Option<Tree>, Error> {
         let Some(trees) = &self.trees else { return Ok(None) };
@@ -44,7 +44,8 @@ impl Driver<'_> {
     }
 
     fn provide(&self, trees: &Trees, begun: &Begun) -> Result<Option<Tree>, Error> {
-        // If the run that died had no worktrees, the work that is to be verified is in the user's working tree.
+        // If the run that died had no worktrees, the step has no branch, and the work to verify is in the user's working
+        // tree.
         if begun.task == Task::Verify && !trees.has_branch(&begun.step.id)? {
             return Ok(None);
         }
@@ -93,7 +94,7 @@ impl Driver<'_> {
         Ok(())
     }
 
-    /// Commits and merges what is in a tree; returns why it cannot be merged.
+    /// Commits and merges the content of a tree. If it cannot be merged, returns the reason.
     fn merged(&self, trees: &Trees, tree: &Tree, step: &Step) -> Result<Option<String>, Error> {
         match trees.gather(tree, step)? {
             Gathered::Stuck(why) => return Ok(Some(trees.why(tree, &why))),
@@ -140,7 +141,7 @@ impl Driver<'_> {
                 self.remove(trees, tree, step);
             }
             Verdict::NotMerged(why) => return Ok(Some(unmerged(why.clone()))),
-            // The step was not completed under the run's claim, but by a person meanwhile, or with --force.
+            // The step was completed without the run's claim: by a person meanwhile, or with `--force`.
             Verdict::AsItIs(StepStatus::Completed) => match self.merged(trees, tree, step)? {
                 None => self.remove(trees, tree, step),
                 Some(why) => return Ok(Some(unmerged(why))),
@@ -198,7 +199,7 @@ impl Driver<'_> {
     }
 }
 
-/// A step that could not be merged makes the run a failure, unless something else already does.
+/// Halts the run if a step could not be merged, unless the run has already ended for a worse reason.
 fn halt_unmerged(state: &mut Progress) {
     let Some(first) = state.unmerged.first() else { return };
     let is_worse = state.halt.as_ref().is_none_or(|it| matches!(it.end, End::NothingReady | End::Complete));

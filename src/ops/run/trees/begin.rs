@@ -1,7 +1,8 @@
-//! The start of a run with working trees: whether it may begin, and whether it continues what an earlier run left.
+//! Begins a run with working trees: decides whether the run may begin, and whether it continues an earlier run.
 //!
-//! There is one record for each working tree and branch, with the id of its runs and the commit from which the last run
-//! began. A lock next to the record is held as long as a run lives. The system releases it however the process ends.
+//! For each working tree of the user, there is one record for each branch. It contains the id that the branch's runs share,
+//! and the commit at which the last run began. A lock next to the record is held as long as a run lives. The system
+//! releases the lock when the process ends, even if it is killed.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -18,12 +19,12 @@ use crate::ops::run::RunRequest;
 use crate::ops::run::trees::Trees;
 use crate::ops::run::trees::names;
 
-/// How long to wait for the lock. After a run was killed, a process that it was just starting may hold the lock for a moment.
+/// How long to wait for the lock. After a run was killed, a process that it was starting may hold the lock for a moment.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(2);
 
 #[derive(Debug, Serialize, Deserialize)]
 struct Record {
-    /// The id in the names of branches.
+    /// The run's id in the names of its branches.
     run: String,
     root: PathBuf,
     branch: String,
@@ -31,7 +32,7 @@ struct Record {
     base: String,
 }
 
-/// Where a run may work.
+/// The repository and the branch of a run, after the checks of [`place`].
 struct Place {
     git: Git,
     head: Oid,
@@ -41,7 +42,7 @@ struct Place {
     plans: Option<PathBuf>,
 }
 
-/// Refuses a run with working trees if they are not possible here.
+/// Returns an error if a run with working trees is not possible here.
 pub(crate) fn check(context: &Context) -> Result<(), Error> {
     place(context).map(drop)
 }
@@ -78,8 +79,8 @@ fn refused(error: GitError) -> Error {
     }
 }
 
-/// Begins a run, or continues the last one of this working tree and branch. The caller holds the lock until the run has
-/// ended.
+/// Begins a run, or continues the last run of this working tree and branch. The returned record holds the lock, so the
+/// caller must keep it until the run has ended.
 pub(crate) fn begin(context: &Context, request: &RunRequest) -> Result<(Trees, HeldRecord), Error> {
     let Place { git, head, branch, plans } = place(context)?;
     let records = context.plans.worktree().map(|it| context.plans.run_records(&it));
@@ -121,13 +122,13 @@ fn key(git: &Git, branch: &str) -> String {
 
 fn read(records: &Records, key: &str) -> Option<Record> {
     let record: Record = serde_json::from_slice(&records.get(key)?).ok()?;
-    // The id becomes part of names and paths.
+    // The id becomes part of ref names and paths, so it is checked.
     let is_id =
         !record.run.is_empty() && record.run.bytes().all(|it| it.is_ascii_lowercase() || it.is_ascii_digit());
     is_id.then_some(record)
 }
 
-/// A letter from g to z and seven hexadecimal digits.
+/// Makes a random id for a run: a letter from g to z and seven hexadecimal digits.
 fn fresh_run(context: &Context) -> Result<String, Error> {
     let mut bytes = [0; 8];
     context.plans.random(&mut bytes)?;
@@ -141,14 +142,14 @@ fn search(request: &RunRequest) -> Option<OsString> {
     request.environment.iter().find(|(name, _)| name == "PATH").map(|(_, it)| it.clone())
 }
 
-/// What the start of a run does with the branch with the merged work.
+/// What a run does at its start with the branch that has the merged work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Start {
-    /// The branch does not exist, and is made at `HEAD`.
+    /// The branch does not exist, so it is made at `HEAD`.
     Make,
-    /// `HEAD` has all of its work, so the branch is moved to `HEAD`.
+    /// `HEAD` contains all work of the branch, so the branch is moved to `HEAD`.
     Again,
-    /// An earlier run was killed, or could not merge the branch: this run continues with it.
+    /// An earlier run was killed, or could not merge the branch into the user's branch. This run continues with the branch.
     GoOn,
     /// The branch has work that `HEAD` does not have, and `HEAD` has moved since. The run is refused.
     Refuse,

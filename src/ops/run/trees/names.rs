@@ -27,10 +27,10 @@ pub(super) fn branch_of(run: &str, step: &StepId) -> String {
     format!("{ALL}/{run}/{plan}/{number}")
 }
 
-/// The plan and the number of a step as two parts of a name.
+/// The plan and the number of a step, escaped as two components of a ref name.
 pub(super) fn parts(step: &StepId) -> [String; 2] {
     let plan = part(step.plan.as_str());
-    // A ref cannot also be a directory of other refs.
+    // `main` is a ref of the run. A ref cannot also be a directory of other refs.
     let plan = if plan == MAIN { format!("%{:02x}{}", MAIN.as_bytes()[0], &MAIN[1..]) } else { plan };
     [plan, part(&step.number.to_string())]
 }

@@ -1,4 +1,4 @@
-//! What a store of Backlog.md holds besides its tasks: milestones and decisions.
+//! Imports the milestones and decisions of a store of Backlog.md.
 
 use std::ops::Range;
 
@@ -10,7 +10,7 @@ use crate::text::front_matter;
 use crate::text::markdown::{self, Outline};
 use crate::text::placeholders::one_line;
 
-/// A milestone, whose tasks have its title as their phase.
+/// A milestone. Its title becomes the phase of its tasks, or a tag of the tasks that have a parent task.
 pub(super) struct Milestone {
     pub(super) id: String,
     pub(super) title: String,
@@ -30,7 +30,8 @@ impl Milestone {
         [&self.id, &self.title].iter().any(|it| it.eq_ignore_ascii_case(name.trim()))
     }
 
-    /// The milestone's section in the plan's text, with the milestone's own headings below the section's heading.
+    /// The milestone's section in the plan's text. The headings in the milestone's text are lowered, so that they are below
+    /// the section's heading.
     pub(super) fn section(&self) -> String {
         let outline = markdown::outline(&self.text);
         let text = lowered(&self.text, &outline, 0..self.text.len(), |level| (6 - level).min(2));
@@ -38,13 +39,14 @@ impl Milestone {
     }
 }
 
-/// Maps a decision: its section Decision is what was decided, and all other text is the reasoning. Without such a
-/// section, the whole text is what was decided.
+/// Maps a decision. The section `Decision` becomes the text of the decision, and all other text becomes the reasoning. If
+/// there is no such section, or it is empty, the whole body becomes the text of the decision.
 ///
-/// `None` if that text is empty or there is no title.
+/// `None`: the text of the decision is empty, or there is no title.
 pub(super) fn decision(path: &str, keys: &Map<String, Value>, text: &str) -> Option<ImportedDecision> {
     let body = text[front_matter::split(text.as_bytes()).body_start()..].trim();
-    // The sections of planwatch's decisions have headings of level 2, so headings inside a section get level 3 or more.
+    // In planwatch's decisions, the sections have headings of level 2, so the headings in the reasoning get level 3 or
+    // deeper.
     let up_to_3 = |level: u8| 3_u8.saturating_sub(level);
     let outline = markdown::outline(body);
     let title = keys.get("title").map(plain).or_else(|| outline.title().map(str::to_owned))?;
@@ -76,7 +78,8 @@ pub(super) fn decision(path: &str, keys: &Map<String, Value>, text: &str) -> Opt
     })
 }
 
-/// A part of a body. Each heading that begins with `#` is lowered by as many levels as `levels` returns for its level.
+/// Returns a range of the body with lowered headings. A heading of level `n` that begins with `#` is lowered by
+/// `levels(n)` levels.
 fn lowered(body: &str, outline: &Outline, range: Range<usize>, levels: impl Fn(u8) -> u8) -> String {
     let mut text = String::new();
     let mut from = range.start;

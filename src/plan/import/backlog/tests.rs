@@ -14,7 +14,7 @@ fn imported(files: &[(&str, &str)]) -> Imported {
     convert("store", files, &Words::default())
 }
 
-/// What each step waits for, by the ids of the tasks.
+/// Maps the id of each task to the ids of the tasks that its step waits for.
 fn waits(imported: &Imported) -> BTreeMap<String, BTreeSet<String>> {
     let title =
         |text: &str| text.lines().next().unwrap_or_default().trim_start_matches("# About ").to_owned();
@@ -106,7 +106,7 @@ fn decisions_are_mapped_and_documents_are_listed() {
 }
 
 proptest! {
-    /// Each dependency is either in the result or listed, and the result has no others.
+    /// Each dependency is either in the result or in `unmapped`. The result has no other dependencies.
     #[test]
     fn no_dependency_is_lost(all in prop::collection::vec(prop::collection::btree_set(1..12_usize, 0..4), 1..8)) {
         let texts: Vec<_> = all.iter().enumerate().map(|(nth, on)| {

@@ -1,4 +1,5 @@
-//! The front matter of a document: what stays, what means something else here, and the steps that editors keep in it.
+//! Maps the front matter of a document: the keys that have another meaning in planwatch, and the steps that some editors
+//! store there.
 
 use serde_json::{Map, Value};
 
@@ -13,7 +14,8 @@ use crate::plan::time::Day;
 use crate::plan::words::{PlanStatus, Words};
 use crate::text::header_edit::Change;
 
-/// Moves keys that mean something else in planwatch below `metadata` or `imported`, where planwatch does not read them.
+/// Moves the keys that have another meaning in planwatch. They are moved into `metadata` or `imported`, where planwatch does
+/// not read them. A missing or unknown status becomes active.
 pub(super) fn changes(header: &str, keys: &Map<String, Value>, words: &Words) -> Vec<Change> {
     let mut changes = Vec::new();
     let mut moved = Map::new();
@@ -36,7 +38,7 @@ pub(super) fn changes(header: &str, keys: &Map<String, Value>, words: &Words) ->
     changes
 }
 
-/// Keys about status, order and dependencies that the file keeps, but that have no meaning in planwatch.
+/// Reports the keys about status, order and dependencies that are preserved, but have no meaning in planwatch.
 pub(super) fn moved(path: &str, keys: &Map<String, Value>, words: &Words) -> Vec<Unmapped> {
     let is_about_steps = |key: &str| {
         matches!(key, "status" | "order" | "depends" | "dependencies" | "depends_on" | "blocked_by")
@@ -74,14 +76,15 @@ fn is_wrong(key: &str, value: &Value, words: &Words) -> bool {
     }
 }
 
-/// The steps that an editor's plan keeps in its front matter.
+/// The steps in the key `todos`, in which some editors store the steps of a plan. If one of them cannot be read, the result
+/// is empty.
 pub(super) fn todos(keys: &Map<String, Value>, words: &Words) -> Vec<UnnumberedStep> {
     let Some(Value::Array(todos)) = keys.get("todos") else { return Vec::new() };
     let found = todos.iter().map(|it| todo(it, words));
     found.collect::<Option<Vec<_>>>().unwrap_or_default()
 }
 
-/// The keys of todos that have other names in a step.
+/// The keys of the todos that have another name in a step, each followed by a space.
 pub(super) fn key_words(todos: &Value) -> String {
     let keys = todos.as_array().into_iter().flatten().filter_map(Value::as_object).flat_map(|it| it.keys());
     keys.filter(|it| matches!(it.as_str(), "content" | "dependencies")).map(|it| format!("{it} ")).collect()

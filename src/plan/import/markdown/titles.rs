@@ -1,4 +1,4 @@
-//! What a step is called, and its text without the marks of a list.
+//! Makes the title of a step, and removes the indentation of a list item from its text.
 
 use super::super::label;
 use crate::plan::id::PlanId;
@@ -7,7 +7,8 @@ use crate::text::placeholders;
 /// The maximum number of characters in a title; a longer one is shortened.
 const LONG: usize = 100;
 
-/// The title of an item, and the beginning of the step's text: its heading, which may be followed by the whole item.
+/// Returns the title of an item and the beginning of the step's text. The text begins with a heading. If the item is too
+/// long for a heading, the whole item follows.
 pub(super) fn titled(text: &str) -> (String, String) {
     let line = placeholders::one_line(text);
     let behind = label::label(&line).map_or(line.as_str(), |it| it.rest);
@@ -26,7 +27,7 @@ pub(super) fn titled(text: &str) -> (String, String) {
     (title.clone(), format!("# {title}\n\n{}\n", text.trim()))
 }
 
-/// Cuts a long title at the end of its first sentence, else between words.
+/// Shortens a long title to its first sentence. If that sentence is too long, too, cuts the title between words.
 fn shortened(title: &str) -> String {
     if title.chars().count() <= LONG {
         return title.to_owned();
@@ -41,7 +42,7 @@ fn shortened(title: &str) -> String {
     sentence.map_or_else(cut, str::to_owned)
 }
 
-/// A title without its `(depends: …)`; `whole` if nothing else is left.
+/// Removes each `(depends: …)` from a title. If nothing is left, returns `whole`.
 pub(super) fn without_parentheses(title: &str, whole: &str) -> String {
     let plan = PlanId::new("plan");
     let mut text = title.to_owned();
@@ -52,7 +53,7 @@ pub(super) fn without_parentheses(title: &str, whole: &str) -> String {
     if text.is_empty() { label::clean(whole) } else { text }
 }
 
-/// The children of an item as a text without their common indentation.
+/// Removes the common indentation from the text that follows an item's title.
 pub(super) fn dedented(text: &str) -> String {
     let blank = |it: &&str| !it.trim().is_empty();
     let indent = |it: &str| it.len() - it.trim_start_matches([' ', '\t']).len();
@@ -75,8 +76,8 @@ pub(super) fn content_column(body: &str, at: usize) -> usize {
     indent + mark + if (1..=4).contains(&spaces) { spaces } else { 1 }
 }
 
-/// Like [`dedented`], for a text with indented code blocks: each line loses at most the columns before the item's text.
-/// Lines in the first `paragraph` bytes continue the item's own paragraph and lose all indentation.
+/// Like [`dedented`], for a text with indented code blocks. At most `column` columns of indentation are removed from each
+/// line. Lines in the first `paragraph` bytes continue the item's own paragraph, so all their indentation is removed.
 pub(super) fn with_code(text: &str, column: usize, paragraph: usize) -> String {
     let mut result = Vec::new();
     let mut at = 0;

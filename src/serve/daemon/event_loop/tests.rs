@@ -65,7 +65,7 @@ struct Rig<'a> {
     through: Sender<Message>,
 }
 
-/// Runs a test with a daemon on `plans/a/step-1.md`, pending.
+/// Runs a test with a daemon that watches the plan `a`, which has one pending step.
 fn with_rig(test: impl FnOnce(&mut Rig<'_>)) -> Heard {
     let home = tempfile::tempdir().unwrap();
     let home = home.path().canonicalize().unwrap();
@@ -239,7 +239,7 @@ fn missing_events_lead_to_polling() {
             rig.turn();
         }
         assert_eq!(answer.recv(), Ok(Answer::Sync { fresh: false, generation: None, is_complete: false }));
-        // Polling finds changes; events that arrive again end it.
+        // Polling finds changes. It ends when events arrive again.
         rig.write("a/step-1.md", "done");
         while rig.indexed("a").as_deref() != Some("completed") {
             rig.turn();
@@ -264,7 +264,7 @@ fn files_created_before_the_watch_of_their_directory_are_found() {
         rig.let_through(events);
         assert_eq!(rig.indexed("b").as_deref(), Some("pending"));
         rig.settle();
-        // From here on there are events for files inside, too.
+        // From now on, there are events for the files in the directory, too.
         rig.write("b/step-1.md", "done");
         rig.write("b/deep/notes.md", "done");
         let events = rig.events_so_far();
@@ -338,7 +338,7 @@ fn stale_rows_written_by_others_are_replaced() {
         // Simulates a slow thread or command that writes older data.
         let key = index.snapshot().unwrap().heads().unwrap()[0].key.clone();
         index.write(&mut [Change::Remove(key)].into_iter()).unwrap();
-        // An irrelevant event in between.
+        // This file causes an irrelevant event.
         std::fs::write(rig.home.join("plans/b/notes.txt"), "nothing").unwrap();
         let (answer, _done) = rig.ask();
         rig.let_through_all();
@@ -425,7 +425,7 @@ fn an_attested_commit_replaces_the_scan() {
 }
 
 impl Rig<'_> {
-    /// Checks the daemon's answer about what relates to a plan.
+    /// Checks the plans that relate to a plan according to the daemon.
     #[track_caller]
     fn check_dependents(&mut self, plan: &str, spellings: &[&str], odd: &[&str], waiting: &[&str]) {
         let (answer, _done) = self.ask_for(Request::Around(plan.to_owned()));
@@ -521,7 +521,7 @@ fn holding_back_one_file_does_not_delay_another() {
         std::fs::write(&first, "").unwrap();
         rig.let_through_all();
         hold(rig);
-        // The recheck of the first file comes with the first check of the second.
+        // The first file becomes overdue, so its second check comes together with the first check of the second file.
         let held = &mut rig.daemon.publisher.pending.get_mut(&PlanId::new("a")).unwrap().held;
         held.values_mut().for_each(|since| *since -= DEADLINE);
         std::fs::write(&second, "").unwrap();
@@ -575,7 +575,7 @@ fn a_request_in_the_daemons_own_process_needs_no_socket() {
         });
         let (sender, receiver) = mpsc::channel();
         let contexts = Inbox { sender, receiver, ..Inbox::default() }.contexts(outer);
-        // There is no event loop behind this queue.
+        // No event loop reads this queue.
         let now = contexts().unwrap();
         assert_eq!(now.here.step, None);
         let Freshness::Attested(client) = now.freshness else { panic!("not attested") };

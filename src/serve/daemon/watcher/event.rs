@@ -5,7 +5,7 @@ use crate::plan::id::PlanId;
 
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum WatchEvent {
-    /// A plan may have changed, live or archived; its directory's name.
+    /// The live or archived plan in the directory of this name may have changed.
     Plan(String),
     /// Anything may have changed: events were lost, or the path belongs to no plan.
     Everything,
@@ -21,7 +21,7 @@ const ARCHIVE: &str = "_archive";
 /// How a file was written, which suggests the writer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum WriteKind {
-    /// The new file was exchanged with the old one atomically. planwatch writes this way, and hardly any other program.
+    /// The new file was exchanged with the old one atomically. planwatch writes this way; hardly any other program does.
     Exchanged,
     /// The file was closed after writing. planwatch does this after the exchange.
     Closed,

@@ -5,9 +5,9 @@
 //! created before the watch are found. After lost events everything is watched and listed again. Opening and reading
 //! files causes no events, so a `grep` through the plans does not wake the daemon.
 //!
-//! On Linux all these directories and that of the cookies share the queue of one inotify instance (`inotify(7)`): the
-//! events of all changes before a cookie come before the cookie's event. A thread of `notify` empties that queue, so
-//! that it overflows only in extreme cases.
+//! On Linux, one inotify instance (`inotify(7)`) watches the directories of the plans and that of the cookies. Its events
+//! are in one queue, so the events of all changes before a cookie come before the event of the cookie. A thread of
+//! `notify` empties that queue, so that it overflows only in extreme cases.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io;
@@ -25,14 +25,16 @@ use rustix::io::Errno;
 use crate::disk::{FileId, Named, PlansDir};
 use crate::serve::daemon::watcher::event::{RuntimePaths, WatchEvent, WriteKind, event_for, is_needed};
 
-/// Everything that can change a name or content. Opening, reading and closing a file without writing is not included.
+/// All events that can mean a changed name or changed content. Opening a file, reading it, and closing it without
+/// writing are not included.
 const CHANGES: EventKindMask = EventKindMask::CORE.union(EventKindMask::ACCESS_CLOSE);
 
 /// In planwatch's own directory only removals and renames matter; its files are written all the time.
 const REMOVALS: EventKindMask = EventKindMask::REMOVE.union(EventKindMask::MODIFY_NAME);
 
 /// Cookies are in a directory named `COOKIES` in planwatch's own directory, which is `STATE` or a directory below it.
-/// If the user cannot write to `STATE`, that directory is in `.planwatch.by`; then old cookies wake the daemon, too.
+/// If the user cannot write to `STATE`, planwatch's own directory is in `.planwatch.by`. `is_old_cookie` does not
+/// recognize cookies there, so the daemon wakes for them, too.
 const STATE: &str = ".planwatch";
 const COOKIES: &str = "cookies";
 
@@ -86,7 +88,8 @@ impl Raw {
         }
     }
 
-    /// Whether a cookie was removed or closed. Only its arrival matters, and the daemon does not wake for the rest.
+    /// Whether the event reports that a cookie was removed or closed. The daemon waits only for cookies that appear, so
+    /// it does not wake for such an event.
     fn is_old_cookie(&self, root: &Path) -> bool {
         let Some((kind, path)) = &self.change else { return false };
         let dir = path.strip_prefix(root).ok().and_then(Path::parent);
@@ -94,7 +97,7 @@ impl Raw {
             && dir.is_some_and(|it| it.starts_with(STATE) && it.ends_with(COOKIES))
     }
 
-    /// Whether a directory or a Markdown file was deleted, not moved.
+    /// Whether a directory or a Markdown file was deleted. A move is not a deletion.
     pub(crate) fn is_deletion(&self) -> bool {
         match &self.change {
             Some((EventKind::Remove(RemoveKind::Folder), _)) => true,
@@ -172,16 +175,17 @@ pub(crate) struct Watcher {
     removals: Option<Source>,
     /// Whether events were lost and the sources have not been replaced yet.
     is_stale: bool,
-    /// The watched hard-linked files: a save through another name causes no event in the plan's directory.
+    /// The hard-linked files. Each has its own watch, because a save through another name of the file causes no event in
+    /// the plan's directory.
     files: BTreeMap<String, FileId>,
-    /// The plans that share such a file. `notify` reports only one of its names.
+    /// The plans that contain each hard-linked file. `notify` reports only one of the file's names.
     sharing: HashMap<FileId, BTreeSet<String>>,
-    /// Each directory that is watched because a link leads to it, with that link.
+    /// Maps each directory that is watched because of a symbolic link to that link.
     target_directories: HashMap<PathBuf, String>,
-    /// Plans that may change without an event here: they contain a symbolic link or, if the watch is recursive, a
+    /// Plans that may change without an event. Such a plan contains a symbolic link or, if the watch is recursive, a
     /// hard-linked file or a mount point.
     linked: BTreeSet<String>,
-    /// If the watch is recursive: plans that contain a mount point.
+    /// Plans that contain a mount point; empty unless the watch is recursive.
     shared: BTreeSet<String>,
     /// Why the watch is incomplete.
     coverage_gap: Option<String>,
@@ -240,7 +244,7 @@ impl Watcher {
         self.coverage_gap.as_deref()
     }
 
-    /// Plans that may change without an event, so they are indexed again whenever any plan is.
+    /// Plans that may change without an event. They are indexed again whenever any plan is indexed.
     pub(crate) fn linked(&self) -> &BTreeSet<String> {
         &self.linked
     }
@@ -263,8 +267,8 @@ impl Watcher {
         self.watch_own(plans, true);
     }
 
-    /// `notify` does not set a second watch on a path. After lost events another directory may be at a watched path, so
-    /// all watches are replaced.
+    /// Replaces all watches. After lost events another directory may be at a watched path, and `notify` does not set a
+    /// second watch on a path.
     fn replace_sources(&mut self) -> io::Result<()> {
         let number = self.number + 1;
         let plans = Source::open(&self.sender, number, CHANGES)?;
@@ -279,7 +283,7 @@ impl Watcher {
         Ok(())
     }
 
-    /// Watches planwatch's own directory; with `is_new` another directory may be at the same path.
+    /// Watches planwatch's own directory. `is_new` means that another directory may be at the same path now.
     fn watch_own(&mut self, plans: &PlansDir, is_new: bool) {
         let own = RuntimePaths::of(plans);
         let before = std::mem::replace(&mut self.own, own.clone());
@@ -287,8 +291,8 @@ impl Watcher {
             return;
         }
         let is_new = is_new || before != own;
-        // If `.planwatch` holds the state of another user, planwatch uses a deeper directory, which may be recreated while
-        // its parent directory stays. So the parent directory is watched, too.
+        // If `.planwatch` contains the state of another user, planwatch uses a deeper directory. That directory may be
+        // recreated while its parent directory stays, so the parent directory is watched, too.
         let among = own.among().map(|it| it.0);
         for relative in among.into_iter().chain([own.cookies.as_str()]) {
             self.watch(vec![self.root.join(relative)], is_new);
@@ -302,8 +306,8 @@ impl Watcher {
         errors.iter().for_each(|it| self.note(it));
     }
 
-    /// Watches a directory and those below it, level by level: first the watch, then the list. In the opposite order,
-    /// files created in between would be missed.
+    /// Watches a directory and those below it, level by level. A directory is watched before it is listed. In the
+    /// opposite order, files created in between would be missed.
     fn cover_below(&mut self, plans: &PlansDir, top: &str) {
         let mut level = vec![top.to_owned()];
         while !level.is_empty() {
@@ -320,7 +324,7 @@ impl Watcher {
                     self.follow(plans, &join(dir, name));
                 }
                 next.extend(found.names.iter().map(|it| join(dir, it)));
-                // If everything is covered, the daemon indexes everything and calls `watch_hard_links` afterwards.
+                // If `top` is the plans directory, the daemon indexes everything and calls `watch_hard_links` afterwards.
                 if !top.is_empty() {
                     for (name, id) in plans.hard_linked(Path::new(dir)) {
                         self.watch_hard_link(&join(dir, &name), id);
@@ -347,7 +351,7 @@ impl Watcher {
         self.watch(paths, true);
     }
 
-    /// Watches those of the files that are hard-linked now, and returns the plans of files that were not watched before.
+    /// Watches each of these files that is hard-linked now. Returns the plans of the files that were not watched before.
     pub(crate) fn watch_hard_links(&mut self, plans: &PlansDir, files: &[String]) -> BTreeSet<String> {
         let watched = files.iter().filter_map(|relative| match plans.named(Path::new(relative)) {
             Named::HardLink(id) => self.watch_hard_link(relative, id),
@@ -396,7 +400,8 @@ impl Watcher {
         errors.iter().for_each(|it| self.note(it));
     }
 
-    /// A missing path, or one that is no directory, needs no watch. Any other error makes the watch incomplete.
+    /// Handles an error of a watch. A path that is missing or is not a directory needs no watch. Any other error is
+    /// recorded as a gap.
     fn note(&mut self, error: &notify::Error) {
         let is_missing = |it: &io::Error| {
             matches!(Errno::from_io_error(it), Some(Errno::NOENT | Errno::NOTDIR | Errno::LOOP))
@@ -414,8 +419,8 @@ impl Watcher {
 
     /// Covers everything again after lost events.
     ///
-    /// The events of waiting cookies may be among the lost ones. The newest cookie that exists now and the cookies before
-    /// it are older than the scan that follows, so their events are sent here.
+    /// The lost events may include events of cookies. The newest cookie that exists now, and all cookies before it, were
+    /// created before the scan that follows, so this function sends their events.
     fn recover(&mut self, plans: &PlansDir) {
         self.is_stale = !self.is_recursive;
         self.cover(plans);
@@ -471,7 +476,7 @@ impl Watcher {
         }
     }
 
-    /// Interprets an event in the plans. The file that has the name now may be newer than the event.
+    /// Interprets an event about the plans. The file that has the name now may be newer than the event.
     fn see_inside(&mut self, plans: &PlansDir, relative: &str, is_content: bool) -> Option<WatchEvent> {
         // The content of a file directly in the plans directory belongs to no plan.
         if is_content && !relative.contains('/') {
@@ -537,7 +542,8 @@ fn depth(relative: &str) -> usize {
     relative.split('/').filter(|it| !it.is_empty()).count()
 }
 
-/// How deep directories matter: a plan's directory and one level in it; `_` directories contain plans.
+/// The depth down to which directories are watched: a plan's directory and its subdirectories. If the name of a top
+/// directory begins with `_`, that directory contains the plans' directories.
 fn deepest(relative: &str) -> usize {
     if relative.starts_with('_') { 3 } else { 2 }
 }

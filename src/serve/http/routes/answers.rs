@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::api::schema::{PLACE, answers};
 
-/// The name that an answer's schema has in the document: `plan-list` is `PlanListAnswer`.
+/// The name that an answer's schema has in the document, for example `PlanListAnswer` for `plan-list`.
 pub(crate) fn name(answer: &str) -> String {
     let words = answer.split('-').map(|word| {
         let (first, rest) = word.split_at(1.min(word.len()));
@@ -17,7 +17,7 @@ pub(crate) fn named(answer: &str) -> Value {
     json!({"$ref": format!("{PLACE}{}", name(answer))})
 }
 
-/// One of several answers.
+/// The schema of an answer that is one of several kinds.
 pub(crate) fn any<const N: usize>(of: [&str; N]) -> Value {
     json!({"anyOf": of.map(named).to_vec()})
 }

@@ -25,7 +25,7 @@ pub(crate) struct SetBody {
     /// The new value. A string is stored as text, even if it looks like a number or a date.
     #[schemars(schema_with = "any_value")]
     pub(crate) value: Value,
-    /// `set` it, `add` it to a list, or `take` it out of one; `set` if it is left out.
+    /// `set` stores the value, `add` adds it to a list, and `take` removes it from a list. The default is `set`.
     #[schemars(extend("enum" = ["set", "add", "take", null]))]
     pub(crate) op: Option<String>,
     pub(crate) by: Option<String>,

@@ -34,7 +34,7 @@ pub(crate) struct Reply {
 }
 
 impl Reply {
-    /// What the command line prints for this kind.
+    /// A reply whose body is the JSON object that the command line prints for this kind.
     pub(crate) fn of(kind: &str, report: Value) -> Self {
         Self { status: 200, body: envelope(kind, report), next_cursor: None, etag_at: None }
     }
@@ -44,7 +44,7 @@ impl Reply {
         Self { etag_at, ..Self::of("change", report.to_json()) }
     }
 
-    /// Like [`Self::changed`], for a route that makes something.
+    /// Like [`Self::changed`], for a route that creates something: the status is 201, or 200 for a dry run.
     pub(crate) fn made(report: &ChangeReport) -> Self {
         let status = if report.is_dry_run { 200 } else { 201 };
         Self { status, ..Self::changed(report) }
@@ -88,7 +88,7 @@ impl Call {
     }
 }
 
-/// Reads a body: one JSON object, `{}` if no field is needed.
+/// Reads a body, which must be a JSON object. `{}` is enough if no field is needed.
 pub(crate) fn read_body(bytes: &[u8], schema: &Value) -> Result<Value, Problem> {
     if bytes.is_empty() {
         let detail = "the body is empty; an object is needed, at least {}";

@@ -9,8 +9,9 @@ use super::route::{Link, Parameter, Route};
 use super::{script_api, table};
 use crate::api::schema::{self, PLACE};
 
-/// The refusals that every route can answer with: a bad request, a missing or wrong token, another origin, a body
-/// that is too slow, too large or not JSON, an invalid value, an internal error, a time limit.
+/// The error statuses that every route can answer with. In this order, they mean: a bad request; a missing or wrong
+/// token; another origin; a body that is too slow, too large or not JSON; an invalid value; an internal error; a time
+/// limit.
 const EVERY: [u16; 9] = [400, 401, 403, 408, 413, 415, 422, 500, 503];
 
 /// The document; `needs_token` says whether every request must have the daemon's token.
@@ -63,7 +64,7 @@ fn schemas() -> Map<String, Value> {
     own.map(|(name, it)| (name.to_owned(), it)).chain(answers::all()).collect()
 }
 
-/// RFC 9457.
+/// The schema of a refusal, as in RFC 9457.
 fn refusal() -> Value {
     let words = json!({"type": "string"});
     schema::Object::new()
@@ -74,7 +75,7 @@ fn refusal() -> Value {
         .closed()
 }
 
-/// Each status that refuses, with what it means.
+/// The statuses of refusals, each with its description.
 const REFUSALS: [(u16, &str); 15] = [
     (400, "The request is not understood"),
     (401, "The token is missing or wrong"),
@@ -154,7 +155,7 @@ fn responses(route: &Route, routes: &[Route]) -> Map<String, Value> {
             response["headers"] = Value::Object(named);
         }
         let links = links(route, routes);
-        // If a route answers 200 and 201, only 201 has links: a dry run makes nothing to link to.
+        // If a route answers 200 and 201, only 201 has links: a dry run creates nothing that a link could lead to.
         let is_best = route.success.iter().map(|(it, _)| it).max() == Some(status);
         if !links.is_empty() && is_best {
             response["links"] = Value::Object(links);
@@ -166,7 +167,7 @@ fn responses(route: &Route, routes: &[Route]) -> Map<String, Value> {
         let headers = json!({"ETag": {"$ref": "#/components/headers/ETag"}});
         responses.insert("304".to_owned(), json!({"description": about, "headers": headers}));
     }
-    // A request with the same key may be in progress.
+    // 409 means that another request with the same key is in progress.
     let keyed: &[u16] = if route.takes_key() { &[409] } else { &[] };
     let mut refused: Vec<_> = EVERY.iter().chain(route.errors).chain(keyed).copied().collect();
     refused.sort_unstable();
@@ -178,7 +179,7 @@ fn responses(route: &Route, routes: &[Route]) -> Map<String, Value> {
     responses
 }
 
-/// Each link to a route that exists.
+/// The links of a route to existing routes.
 fn links(route: &Route, routes: &[Route]) -> Map<String, Value> {
     let of = |it: &Link| {
         let (parameter, from) = (it.parameter, it.from);
@@ -193,15 +194,16 @@ fn links(route: &Route, routes: &[Route]) -> Map<String, Value> {
     route.links.iter().flat_map(of).collect()
 }
 
-/// A name in a path: every name that a plan's directory can have, and no other. `guard` refuses what a name in a path
-/// cannot contain: slashes, backslashes and control characters.
+/// The pattern of a name in a path. It matches exactly the names that a plan's directory can have. Slashes, backslashes
+/// and control characters are excluded, because `guard` refuses them in a path.
 const NAME: &str = "^[^/\\\\\\x00-\\x1f\\x7f-\\x9f._][^/\\\\\\x00-\\x1f\\x7f-\\x9f]*$";
-/// A plan's name and a step number, as [`StepNumber`](crate::plan::step_number::StepNumber) reads it.
+/// The pattern of a step's id: a plan's name and a step number, as
+/// [`StepNumber`](crate::plan::step_number::StepNumber) reads it.
 const STEP_ID: &str =
     "^[^/\\\\\\x00-\\x1f\\x7f-\\x9f._][^/\\\\\\x00-\\x1f\\x7f-\\x9f]*:[0-9]{1,9}(\\.[0-9]{1,100})?$";
-/// Etags as answers have them, or `*`.
+/// The pattern of `If-Match`: `*`, or etags in the form in which answers contain them.
 const ETAGS: &str = "^(\\*|\"[0-9a-f-]+\"(, \"[0-9a-f-]+\")*)$";
-/// A key as `once` takes it.
+/// The pattern of a key that `once` accepts.
 const KEY: &str = "^[!-~]([ -~]{0,253}[!-~])?$";
 
 fn parameters(route: &Route) -> Vec<Value> {

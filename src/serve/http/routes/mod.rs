@@ -1,7 +1,7 @@
 //! The routes of the verbs, except those of the script API, and the document that describes all routes.
 //!
-//! One table (`table`) lists the routes. The router, `GET /openapi.json` and the table in docs/http-routes.md are made from
-//! it. Handlers only translate; they run in a thread that may block.
+//! The function `table` lists the routes. The router, `GET /openapi.json` and the table in docs/http-routes.md are made
+//! from this list. Handlers only translate requests and reports; they run in a thread that may block.
 
 mod answers;
 mod bodies;
@@ -88,7 +88,7 @@ pub(super) fn router() -> Router<App> {
 }
 
 fn method(route: Arc<Route>) -> MethodRouter<App> {
-    // Only a method that HTTP does not define has no filter.
+    // This fails only for a method that HTTP does not define.
     let Ok(filter) = MethodFilter::try_from(route.verb.clone()) else { return MethodRouter::new() };
     on(filter, move |State(app): State<App>, request: Request| async move {
         let uri = request.uri().clone();
@@ -133,8 +133,8 @@ async fn answered(app: &App, route: &Arc<Route>, request: Request) -> Result<Sen
     app.ask_if(condition, answer).await
 }
 
-/// The answer if an earlier request with the same key made the change but was not answered. A claim is answered by its
-/// verb instead.
+/// Makes the answer from the record, if an earlier request with the same key made the change and its answer was not
+/// stored. For a claim, the claim's own operation does this.
 fn repeated(context: &Context, route: &Route) -> Option<Reply> {
     let key = context.key.as_ref()?;
     let made = key.made().filter(|it| !it.is_claim())?;
@@ -156,12 +156,12 @@ struct Sent {
     body: Written,
     next_cursor: Option<String>,
     etag: Option<String>,
-    /// The path of the new thing.
+    /// The path of the created plan, step or other item.
     location: Option<String>,
 }
 
 impl Sent {
-    /// `made_at` is the path below which the route makes something.
+    /// `made_at` is the path below which the route creates items.
     fn of(reply: Reply, made_at: Option<&str>) -> Result<Self, Problem> {
         let Reply { status, body, next_cursor, etag_at } = reply;
         let etag = etag_at.and_then(|it| body.pointer(it)?.as_str()).map(str::to_owned);
@@ -190,7 +190,7 @@ fn response(uri: &Uri, sent: Sent) -> Response {
     tagged(sent.etag.as_deref(), (sent.status, headers, sent.body))
 }
 
-/// The `Link` header with the same request for the next page (RFC 8288).
+/// Returns the value of the `Link` header (RFC 8288): the URL of the same request for the next page.
 fn next_page(uri: &Uri, cursor: &str) -> String {
     let query = uri.query().unwrap_or_default();
     let others = query.split('&').filter(|it| !it.is_empty() && !it.starts_with("cursor="));

@@ -28,14 +28,14 @@ use crate::store::transaction::Mode;
 /// The description of `status`.
 const STATUS: &str = "Only what has this status; several are separated by commas";
 
-/// Keys of `api::sort`, each with its direction; an empty text has no keys.
+/// The pattern of `sort`: keys of `api::sort`, each with an optional `-`. An empty text means that there are no keys.
 const SORT: &str = "^(-?(id|title|status|updated|created|due|priority)(,-?(id|title|status|updated|created|due|priority))*)?$";
 
 pub(crate) fn routes() -> Vec<Route> {
     [questions(), past(), faults()].concat()
 }
 
-/// What git knows of the plans.
+/// Routes that read the plans' history from git.
 fn past() -> Vec<Route> {
     let filter = json!({
         "id": "auth:2", "since": "26w", "until": "2026-11-21", "by": "ann", "what": ["status", "attempt"], "rev": "main..feature",
@@ -172,7 +172,7 @@ fn plans(context: &Context, call: &Call) -> Result<Reply, Problem> {
     paged(call, Reply::of(report.kind(), report.to_json()), "plans")
 }
 
-/// Steps, or the plans of a program. A status that the listed items cannot have matches none of them.
+/// Lists the steps of a plan, or the plans of a program. A status that the listed items cannot have matches none of them.
 fn steps(context: &Context, call: &Call) -> Result<Reply, Problem> {
     let mut request = ListRequest { plan: Some(call.plan()?), ..request(call)? };
     let words = std::mem::take(&mut request.status);
@@ -185,7 +185,7 @@ fn steps(context: &Context, call: &Call) -> Result<Reply, Problem> {
     paged(call, reply, key)
 }
 
-/// A live plan and an archived one may have the same name, but not the same path.
+/// Items are identified by their path, because a live plan and an archived one may have the same name.
 fn paged(call: &Call, reply: Reply, key: &str) -> Result<Reply, Problem> {
     pages::page(call, reply, key, |it| text(it, "path"))
 }
@@ -199,7 +199,7 @@ fn shown(context: &Context, call: &Call) -> Result<Reply, Problem> {
     let show = |id: String| show::show(context, &ShowRequest { id, ..request.clone() });
     let name = call.name("id");
     let report = match call.step().or_else(|_| call.plan()).map(show)? {
-        // A decision or an insight is looked up only if no plan or step has this name.
+        // No plan or step has this name, so it may be the id of a decision or an insight.
         Err(error) if error.code() == "not-found" && is_record(name) => {
             show(name.to_owned()).map_err(|_| error)?
         }
@@ -254,6 +254,6 @@ fn fix(context: &Context, call: &Call) -> Result<Reply, Problem> {
 fn checked(context: &Context, call: &Call, request: &CheckRequest) -> Result<Reply, Problem> {
     let writes = request.fix && request.mode == Mode::Write;
     let reply = Reply::of("problem-list", check::check(context, request)?.to_json());
-    // A page of the remaining problems would hide what was fixed.
+    // After a fix the report is not divided into pages, so that it contains all remaining problems.
     if writes { Ok(reply) } else { pages::page(call, reply, "problems", Value::to_string) }
 }

@@ -10,10 +10,10 @@ use crate::api::context::Context;
 use crate::api::requests;
 use crate::serve::http::problem::Problem;
 
-/// Translates a request for the engine, and its report into a reply.
+/// Translates an HTTP request into a request of an operation, and the operation's report into a reply.
 pub(crate) type Handler = fn(&Context, &Call) -> Result<Reply, Problem>;
 
-/// A value in the query.
+/// A parameter in the query.
 #[derive(Debug, Clone)]
 pub(crate) struct Parameter {
     pub(crate) name: String,
@@ -31,7 +31,7 @@ pub(crate) struct Link {
     pub(crate) parameter: &'static str,
     /// A JSON pointer into the body.
     pub(crate) from: &'static str,
-    /// The operations of the other routes.
+    /// The operation ids of the other routes.
     pub(crate) to: &'static [&'static str],
 }
 
@@ -53,16 +53,16 @@ pub(crate) struct Route {
     pub(crate) about: &'static str,
     pub(crate) parameters: Vec<Parameter>,
     pub(crate) body: Option<Body>,
-    /// The status of success, and the schema of its body.
+    /// The statuses of success, each with the schema of its body.
     pub(crate) success: Vec<(u16, Value)>,
-    /// The media type of that body.
+    /// The media type of these bodies.
     pub(crate) media: &'static str,
-    /// The statuses that it can answer in addition to those of every route.
+    /// The error statuses of this route, in addition to those of every route.
     pub(crate) errors: &'static [u16],
     pub(crate) links: Vec<Link>,
-    /// The path before the id of what it makes.
+    /// The path below which the route creates items; see [`Self::makes_at`].
     pub(crate) location: Option<&'static str>,
-    /// `None` if another module of the server answers it; then it is only described here.
+    /// `None` if another module of the server handles the route. Such a route is only described here.
     pub(crate) handler: Option<Handler>,
 }
 
@@ -92,7 +92,7 @@ impl Route {
         }
     }
 
-    /// What it does, in a sentence without a full stop.
+    /// Sets what the route does, in a sentence without a full stop.
     pub(crate) fn about(mut self, about: &'static str) -> Self {
         self.about = about;
         self
@@ -103,7 +103,7 @@ impl Route {
         self
     }
 
-    /// The fields of a request that it takes from the query, with an example of each.
+    /// Adds parameters for some fields of the request type `R`. `examples` maps the names of these fields to examples.
     pub(crate) fn asks<R: JsonSchema>(mut self, examples: &Value) -> Self {
         let schema = requests::schema::<R>();
         let required = schema.get("required").and_then(Value::as_array);
@@ -118,10 +118,10 @@ impl Route {
         self
     }
 
-    /// The body that it takes, with an example of it.
+    /// Sets the type of the body, and an example of a body.
     pub(crate) fn body<T: JsonSchema>(mut self, example: Value) -> Self {
         let mut schema = requests::schema::<T>();
-        // The name of a type and the comment on it are for readers of the code.
+        // The name and the doc comment of the type are for readers of the code, so they are left out.
         schema.retain(|word, _| word != "title" && word != "description");
         for (name, it) in schema.get_mut("properties").and_then(Value::as_object_mut).into_iter().flatten() {
             describe(name, it);
@@ -166,7 +166,7 @@ impl Route {
         self
     }
 
-    /// Answers 200 with this schema, refuses with these statuses, and is done by this handler.
+    /// Sets the schema of the answer 200, the error statuses, and the handler.
     pub(crate) fn does(self, schema: Value, errors: &'static [u16], handler: Handler) -> Self {
         self.answers(200, schema).refuses(errors).by(handler)
     }
@@ -186,7 +186,7 @@ impl Route {
         self.verb == Method::GET && self.media == "application/json" && !self.takes_key()
     }
 
-    /// Whether it is done once for each `Idempotency-Key`. This holds for every route that writes.
+    /// Whether it takes `Idempotency-Key`. Every route that writes does.
     pub(crate) fn takes_key(&self) -> bool {
         self.verb != Method::GET || self.path.ends_with("/next-step")
     }
@@ -218,7 +218,7 @@ fn describe(name: &str, schema: &mut Value) {
     }
 }
 
-/// The schema of a field as a query parameter: without null, because the parameter is left out instead.
+/// The schema of a field as a query parameter. It does not allow null, because the client leaves the parameter out instead.
 fn sent(mut schema: Value) -> Value {
     if let Some(object) = schema.as_object_mut() {
         object.remove("format");
@@ -249,18 +249,18 @@ pub(crate) fn delete(path: &'static str, name: &'static str, command: &'static s
     Route::new(Method::DELETE, path, name, command)
 }
 
-/// A value in the query that may be left out.
+/// An optional parameter in the query.
 pub(crate) fn query(name: &str, schema: Value, about: &str, example: impl Into<Value>) -> Parameter {
     let (name, about, example) = (name.to_owned(), about.to_owned(), example.into());
     Parameter { name, schema, about, is_required: false, example }
 }
 
-/// The schema of one of several words.
+/// The schema of a text that is one of these words.
 pub(crate) fn words(words: &[&str]) -> Value {
     json!({"type": "string", "enum": words})
 }
 
-/// The schema of a text of this form.
+/// The schema of a text that matches this pattern.
 pub(crate) fn form(pattern: &str) -> Value {
     json!({"type": "string", "pattern": pattern})
 }

@@ -77,7 +77,7 @@ fn part(name: &str) -> Value {
     json!({"$ref": format!("{PLACE}{name}")})
 }
 
-/// The shapes of these routes.
+/// The schemas of the answers of these routes.
 pub(crate) fn parts() -> Vec<(&'static str, Value)> {
     let plan = || schema::plan().field("inserted_at", schema::maybe_time());
     let step = schema::step().field("description", schema::text()).field("inserted_at", schema::maybe_time());

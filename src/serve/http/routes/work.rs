@@ -21,7 +21,7 @@ pub(crate) fn routes() -> Vec<Route> {
     [claims(), elsewhere(), moves(), records()].concat()
 }
 
-/// The operations that take the id in the answer of a claim.
+/// The operations that take the step's id from the answer to a claim.
 const CLAIMED: &[&str] = &["get_step", "show", "complete_step", "release_step", "note_step", "attempt_step"];
 
 fn claims() -> Vec<Route> {
@@ -60,7 +60,7 @@ fn claims() -> Vec<Route> {
     ]
 }
 
-/// Claims of other machines.
+/// Routes for claims that are shared with other machines.
 fn elsewhere() -> Vec<Route> {
     vec![
         get("/api/sync", "sync_status", "sync")
@@ -80,7 +80,7 @@ fn synchronized(context: &Context, call: &Call) -> Result<Reply, Problem> {
     Ok(Reply::of("sync", sync::sync(context, &SyncRequest { mode })?.to_json()))
 }
 
-/// The handler that moves the plan or the step of the path.
+/// The handler that moves the plan or the step that the path names.
 macro_rules! to {
     ($what:ident $verb:ident) => {
         |context, call| moved(context, call, Verb::$verb, call.$what()?)
@@ -183,7 +183,7 @@ fn noted(context: &Context, call: &Call, id: String) -> Result<Reply, Problem> {
     Ok(Reply::changed(&note::note(context, &request)?))
 }
 
-/// The client is not known to be a person, so nothing is written.
+/// Always refused, because only a person at a terminal can confirm.
 fn confirmed(context: &Context, call: &Call, id: String) -> Result<Reply, Problem> {
     let request = ConfirmRequest { id, ..call.body()? };
     confirm::confirm(context, &request).map(|it| Reply::changed(&it)).map_err(|error| match error {

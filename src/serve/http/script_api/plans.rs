@@ -1,4 +1,4 @@
-//! The routes for plans: they list all, show one, create one, or claim the next step of one.
+//! The routes for plans: they list all plans, show a plan, create a plan, or claim the next step of a plan.
 
 use axum::Json;
 use axum::extract::State;
@@ -29,7 +29,7 @@ pub(super) struct ListParams {
     sort: Option<String>,
 }
 
-/// All plans but archived ones.
+/// Lists all plans except archived ones.
 pub(super) async fn list(
     State(app): State<App>,
     Params(params): Params<ListParams>,
@@ -79,18 +79,18 @@ pub(super) struct ClaimedStep {
     status: &'static str,
     step_id: String,
     step_number: Value,
-    /// The text of its file.
+    /// The text of the step's file.
     description: String,
     title: String,
-    /// The claim, which an update may name.
+    /// The claim; its id can be sent with an update of the step.
     claim: Value,
 }
 
-/// What the next step of a plan is.
+/// The answer to a request for the next step of a plan.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 pub(super) enum NextStep {
-    /// The caller has claimed it.
+    /// The step was claimed for the caller.
     Next(Box<ClaimedStep>),
     /// All steps are closed.
     Complete {

@@ -1,4 +1,4 @@
-//! The routes for steps: they list the steps of a plan, show one, add one, or update one.
+//! The routes for steps: they list the steps of a plan, show a step, add a step, or update a step.
 
 use axum::Json;
 use axum::extract::State;

@@ -1,4 +1,4 @@
-//! The parts of a plan that are cached between two keystrokes.
+//! Tests the parts of a plan that are cached between two keystrokes.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -28,7 +28,7 @@ fn plans_at(tree: &mut Tree, path: &str) -> Vec<Plan> {
 
 const PLAN: &str = "---\nstatus: active\n---\n# P\n\n## Steps\n- step-1: One\n- step-2: Two (depends: step-1)\n- step-7: Seven\n";
 
-/// A keystroke reads no other file of the plan, however many there are; a file that is saved meanwhile is read.
+/// After a keystroke, the other files are not read again. Only a file that was saved in the meantime is read.
 #[test]
 fn a_key_reads_only_the_files_that_differ() {
     let files = [
@@ -59,7 +59,8 @@ fn a_key_reads_only_the_files_that_differ() {
 }
 
 proptest! {
-    /// After any keystrokes, saves by others and closed texts, the plans are as if all texts and files were read anew.
+    /// After any keystrokes, saves by other programs and closed documents, the cached plans equal plans that are read
+    /// without a cache.
     #[test]
     fn plans_cached_between_keys_equal_plans_read_anew(
         edits in prop::collection::vec((0..7_usize, 0..9_usize, 0..4_u8), 1..12),
@@ -84,7 +85,7 @@ proptest! {
         for (path, text, how) in edits {
             let (path, text) = (&paths[path], texts[text]);
             if how == 3 {
-                // From here on an unchanged stamp of a saved file means unchanged content.
+                // After the wait, an unchanged stamp of a saved file means unchanged content.
                 machine.wait();
             }
             match how {
@@ -100,7 +101,7 @@ proptest! {
                 }
                 _ => {}
             }
-            // A keystroke, after which saved files are compared, too.
+            // Simulates a keystroke. After it, saved files are compared, too.
             let own = typed.iter().find(|it| it.0 == paths[1]).unwrap().1;
             open(&mut tree, &paths[1], own);
             let own = Arc::clone(&machine);
@@ -113,7 +114,7 @@ proptest! {
     }
 }
 
-/// Removes the times, because an open text has that of its last keystroke.
+/// Removes the modification times, because that of an open text is the time of the last keystroke.
 fn without_times(mut plan: Plan) -> Plan {
     plan.modified = None;
     plan.steps.iter_mut().for_each(|it| it.modified = None);

@@ -1,4 +1,4 @@
-//! Answers that depend on files that are not open, or on the saved version of an open file.
+//! Tests responses that depend on files that are not open, or on the saved version of an open file.
 
 use std::path::Path;
 
@@ -14,7 +14,7 @@ use crate::serve::lsp::positions::Encoding;
 use crate::serve::lsp::protocol::{Position, Range, RenamedFile};
 use crate::serve::lsp::{publish, rename};
 
-/// A status is not changed in a text that lacks the claim which the saved file has.
+/// If the saved file has a claim in force that the open text lacks, no action changes the status in this text.
 #[test]
 fn a_claim_that_only_the_saved_file_has_is_respected() {
     let files = [("/plans/p/plan.md", "# P\n"), ("/plans/p/step-1.md", "# One\n")];
@@ -61,7 +61,7 @@ fn a_claim_that_only_the_saved_file_has_is_respected() {
     }
 }
 
-/// Files that are not open have the other places of their problems, too.
+/// Diagnostics of files that are not open have related locations, too.
 #[test]
 fn problems_of_files_that_are_not_open_have_other_places() {
     let files = [
@@ -95,7 +95,7 @@ fn problems_of_files_that_are_not_open_have_other_places() {
     );
 }
 
-/// A rename in an editor changes the links to a step, also in texts that are not saved.
+/// A rename in an editor changes the links to a step, also in unsaved texts.
 #[test]
 fn links_follow_a_step_that_an_editor_renames() {
     let text = "# Other\n\nSee [it](../p/step-1.md#x).\n";

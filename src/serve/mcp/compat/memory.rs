@@ -37,7 +37,7 @@ pub(super) fn tool() -> Tool {
     .without(without_plans)
 }
 
-/// The result of any action, in the notation of results.
+/// The fields of the results of all actions, in the notation of results.
 const ANSWER: &str = "did written:bool state? plan_id? id? title? path? status? etag? hint? plan:obj? plans:plan[]? \
                       program:obj? is_program:bool? workspace:obj? plan_path? steps_before:int? steps_after:int? \
                       changes:list? unmapped:list? scripts:list? templates:list? script_name? command? directory_path? \
@@ -128,7 +128,7 @@ enum Action {
     ListProgramPlans,
 }
 
-/// Names of arguments, separated by spaces: those that an action needs, and those that it may have.
+/// Names of arguments, separated by spaces: first those that an action needs, then those that it may have.
 type Words = (&'static str, &'static str);
 
 impl Action {
@@ -263,7 +263,7 @@ fn done(call: &Call, asked: MemoryPlan) -> Result<Value, Refusal> {
     }
 }
 
-/// Adds the common fields, and drops empty ones.
+/// Removes null fields, and adds `did` and `written` if they are missing.
 fn finished(mut object: Value) -> Value {
     if let Some(map) = object.as_object_mut() {
         map.retain(|_, it| !it.is_null());
@@ -281,7 +281,7 @@ fn titled(mut step: Map<String, Value>) -> Map<String, Value> {
     step
 }
 
-/// The result of `restructure_plan`, with the plan's id under the name that the wrappers use.
+/// Renames the field `plan` in a result of `restructure_plan` to `plan_id`, the name that the wrappers use.
 fn with_plan_of(mut done: Value) -> Value {
     if let Some(map) = done.as_object_mut() {
         let plan = map.remove("plan").unwrap_or_default();
@@ -375,7 +375,7 @@ fn set_goals(call: &Call, plan: &str, asked: MemoryPlan) -> Result<Value, Refusa
     own(call, "update_plan", arguments).map(with_plan_id)
 }
 
-/// Makes a program whose first plan is this one.
+/// Creates a program with the given plan as its first plan.
 fn upgrade(call: &Call, plan: &str) -> Result<Value, Refusal> {
     let line = plan_line(call, plan)?;
     let text = |key: &str| line[key].as_str().map(str::to_owned);
@@ -396,7 +396,7 @@ fn upgrade(call: &Call, plan: &str) -> Result<Value, Refusal> {
     Ok(object)
 }
 
-/// The same question as `delete_plan` asks; the argument `confirm` alone is not a confirmation.
+/// Asks the person the same question as `delete_plan`. The argument `confirm` alone is not a confirmation.
 fn delete(call: &Call, asked: &MemoryPlan) -> Result<Turn, Refusal> {
     if asked.confirm != Some(true) {
         return Err(Refusal::usage("`confirm` must be true", "the server then asks the person"));
@@ -404,7 +404,7 @@ fn delete(call: &Call, asked: &MemoryPlan) -> Result<Turn, Refusal> {
     turn(call, "delete_plan", json!({"plan": asked.plan_id})).map(finishing)
 }
 
-/// The same question as `confirm_gate` asks.
+/// Asks the person the same question as `confirm_gate`.
 fn confirm(call: &Call, asked: &MemoryPlan) -> Result<Turn, Refusal> {
     let plan = asked.plan_id.clone().unwrap_or_default();
     let arguments = match (asked.confirmation_scope, &asked.confirm_phase, &asked.confirm_step_index) {

@@ -93,7 +93,7 @@ fn view(step: &StepShape) -> Value {
     view
 }
 
-/// The step after a change, with the fields of `done` that say what the change did.
+/// The step after a change, with the fields of `done` that describe the change.
 fn changed(call: &Call, id: &str, done: &Value) -> Result<Value, Refusal> {
     let (step, _) = upsert::step(&call.context, id)?;
     let mut object = view(&step);
@@ -170,9 +170,9 @@ fn add_step(call: &Call, asked: AddStep) -> Result<Value, Refusal> {
     Ok(object)
 }
 
-/// The id of the claim that a report belongs to, because these tools have no argument for it.
+/// The id of a step's claim, for a report on this step. The tools of this set have no argument for it.
 ///
-/// Only a claim in the name of the user who runs this server is used, such as one that a script made over HTTP.
+/// Only a claim by the user who runs this server is used, for example one that a script made over HTTP.
 fn claim_of(call: &Call, id: &str) -> Result<Option<String>, Refusal> {
     let (step, _) = upsert::step(&call.context, id)?;
     let claim = step.claim.filter(|it| it.by.as_deref() == Some(call.person.as_str()));

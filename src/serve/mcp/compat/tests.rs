@@ -10,7 +10,7 @@ use crate::serve::mcp::toolset::{Toolset, tools};
 /// The outcome of a call.
 enum Came {
     Done(Value),
-    /// The question, and the result of the action after a yes.
+    /// The question to the person, and the result of the action after the person confirmed.
     Asked(String, Value),
     Refused(String),
 }
@@ -193,7 +193,7 @@ fn a_plan_is_saved_and_worked_on_step_by_step() {
     check(it, "search_plans", json!({"query": "JWT"}), json!({"hits": [{"kind": "plan", "id": id}]}));
 }
 
-/// A plan without code, whose steps are tried several times.
+/// The plan of this test is not about code, and its steps need several attempts.
 #[test]
 fn attempts_are_logged_and_kept() {
     let it = &empty();

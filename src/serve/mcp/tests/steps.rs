@@ -1,4 +1,4 @@
-//! Steps as clients send them: as texts or objects, with and without an order, and changed later.
+//! Tests of the tools that create and change plans and their steps.
 
 use std::sync::Arc;
 
@@ -8,7 +8,6 @@ use super::{answer, machine, refusal, tools_of};
 use crate::disk::model::Machine;
 use crate::serve::mcp::toolset::Toolset;
 
-/// The bytes of a file of a plan.
 fn text(machine: &Arc<Machine>, path: &str) -> String {
     machine.text(path).unwrap_or_else(|| panic!("there is no {path}"))
 }
@@ -33,7 +32,7 @@ fn steps_are_given_as_texts_or_objects() {
     answer(&machine, "restructure_plan", &json!({"plan": "typed", "op": "replace", "steps": list}));
     let step = text(&machine, "/plans/typed/step-2.md");
     assert!(step.contains("phase: late\n") && step.ends_with("# Five\n\nNew.\n"), "{step}");
-    // The numbers may also be given as `steps`, as older prompts do.
+    // Older prompts give the numbers as `steps`, which is accepted, too.
     answer(&machine, "restructure_plan", &json!({"plan": "typed", "op": "remove", "numbers": [2]}));
     answer(&machine, "restructure_plan", &json!({"plan": "typed", "op": "remove", "steps": ["1"]}));
 }

@@ -72,8 +72,8 @@ struct Fields {
     program: Option<String>,
 }
 
-// A step of a list; a text alone is its title. The schema for clients has no descriptions of the fields: add_step has
-// them.
+// A step of a list. A string alone is the step's title. The schema for clients does not describe the fields, because
+// add_step describes them.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 struct Listed {
     title: String,
@@ -81,13 +81,13 @@ struct Listed {
     depends: Option<Vec<String>>,
     touches: Option<Vec<String>>,
     verify: Option<Vec<String>>,
-    // Other fields. `replace` checks them; for a new step they are refused.
+    // Other fields. `replace` checks them. `new_step` refuses them.
     #[serde(flatten)]
     more: Map<String, Value>,
 }
 
 impl Listed {
-    /// As an item of the list that `replace` reads.
+    /// Converts the step to an item of the list that `replace` reads.
     fn item(self) -> Value {
         let Self { title, text, depends, touches, verify, more } = self;
         let mut item = more;
@@ -101,7 +101,7 @@ impl Listed {
         Value::Object(item)
     }
 
-    /// As a step of a new plan; other fields are refused.
+    /// Converts the step to a step of a new plan. Refuses other fields.
     fn new_step(self) -> Result<StepRequest, Refusal> {
         if let Some(key) = self.more.keys().next() {
             let hint =
@@ -234,7 +234,7 @@ fn import_plan(call: &Call, id: String, asked: CreatePlan) -> Result<Value, Refu
     Ok(object)
 }
 
-/// Gives an existing plan the fields of a new one, and adds the steps whose titles it does not have.
+/// Sets the requested fields of an existing plan, and adds the requested steps whose titles the plan does not have.
 fn update_instead(call: &Call, id: &str, asked: CreatePlan) -> Result<Value, Refusal> {
     let there = shown(call, id)?;
     let is_other = |it: &String| it.trim() != there.body.trim();
@@ -275,7 +275,7 @@ fn update_instead(call: &Call, id: &str, asked: CreatePlan) -> Result<Value, Ref
     Ok(object)
 }
 
-/// A number cannot be a step of a new plan, because it would become a title. Existing steps may be named by their numbers.
+/// Refuses numbers as steps of a new plan, because a number would become a title.
 fn no_numbers(given: &Object) -> Result<(), Refusal> {
     let steps = given.get("steps").and_then(Value::as_array);
     match steps.into_iter().flatten().enumerate().find(|(_, it)| it.is_number()) {
@@ -462,7 +462,7 @@ fn restructure_plan(call: &Call, asked: Restructure) -> Result<Value, Refusal> {
     Ok(object)
 }
 
-/// The number of a step that is given alone or in the whole id.
+/// Parses a step's number, which is given alone or as part of the step's id.
 fn number(plan: &str, given: &str) -> Result<String, Refusal> {
     let alone = given.strip_prefix(plan).and_then(|it| it.strip_prefix(':')).unwrap_or(given);
     let not = || {

@@ -141,7 +141,7 @@ fn update_step(call: &Call, asked: UpdateStep) -> Result<Value, Refusal> {
             result
         }
     };
-    // If the call names a claim, the step may already be released: the answer to an earlier call may have been lost.
+    // A call that names a claim may repeat an earlier call whose answer was lost. The step is then already released.
     let is_given_back = shown.step.status == "pending" && on.claim.is_some();
     let gives_back =
         read == Some(StepStatus::Pending) && (shown.step.status == "in_progress" || is_given_back);
@@ -167,7 +167,7 @@ fn update_step(call: &Call, asked: UpdateStep) -> Result<Value, Refusal> {
     all(call, asked.etag.as_deref(), &changes)
 }
 
-/// Dependencies as a step's file has them: a step of the same plan is a number alone.
+/// Converts dependencies to the form of a step's file, in which a step of the same plan is only a number.
 fn dependencies(plan: &str, given: &[String]) -> Result<Value, Refusal> {
     let one = |it: &String| {
         let text = it.trim();

@@ -1,4 +1,4 @@
-//! The order in which the rest of a queue is claimed, compared with plans that are loaded whole.
+//! Compares the order of a partly claimed queue with the order that a new load of all plans gives.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashSet};
@@ -10,7 +10,8 @@ use super::*;
 /// The urgency of each plan's steps; a smaller number is more urgent.
 type Plans = Vec<Vec<u8>>;
 
-/// The order of [`crate::plan::rules::in_turn`] without the gone steps, as pairs of plan and number.
+/// The order of [`crate::plan::rules::in_turn`] without the gone steps. Each step is a pair of the plan's index and its own
+/// index in the plan.
 fn claim_order(plans: &Plans, is_gone: &dyn Fn(&(usize, usize)) -> bool) -> Vec<(usize, usize)> {
     let next = |plan: usize, from: usize| {
         let nth = (from..plans[plan].len()).find(|nth| !is_gone(&(plan, *nth)))?;

@@ -1,8 +1,9 @@
-//! The URL of a database: where the password comes from, and when the connection is encrypted.
+//! Reads the URL of a database, finds the password, and decides whether the connection is encrypted.
 //!
-//! Connections that leave this machine are encrypted, and the server's certificate and name are checked; a URL cannot
-//! weaken this unless it says `planwatch_insecure=1`. A password comes from the environment or from the password file
-//! of PostgreSQL's own programs, and never from a file of the repository.
+//! Connections that leave this machine are encrypted, and the server's certificate and host name are checked. To turn
+//! this off, a URL must contain both `planwatch_insecure=1` and an `sslmode` such as `disable`. `planwatch.toml` must
+//! not contain a password: it comes from `PLANWATCH_CLAIMS_URL`, `PGPASSWORD`, or the password file that PostgreSQL's
+//! own programs read.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -27,7 +28,7 @@ pub(super) enum Tls {
     Verified(MakeRustlsConnect),
 }
 
-/// The parameters that are read here, and the URL without them.
+/// The parameters of a URL that this module interprets, and the URL without them.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Parameters {
     url: String,
@@ -104,7 +105,7 @@ fn is_encrypted(read: &Parameters, is_local: bool) -> Result<bool, String> {
     }
 }
 
-/// Checks certificates against the authorities of the system, or of a file.
+/// The TLS configuration. Certificates are checked with the root certificates of the system, or of the file `roots`.
 fn verified(roots: Option<&str>) -> Result<ClientConfig, String> {
     let mut store = RootCertStore::empty();
     match roots {
@@ -138,8 +139,8 @@ pub(super) fn is_untrusted(error: &tokio_postgres::Error) -> bool {
     matches!(cause, Some(rustls::Error::InvalidCertificate(_)))
 }
 
-/// The password from the file that PostgreSQL's own programs read. Like them, this ignores a file that other users can
-/// access.
+/// The password from the file that PostgreSQL's own programs read. A file that other users can access is ignored, as it
+/// is by those programs.
 fn from_file(config: &Config, login: &DatabaseLogin, disk: &dyn Disk) -> Option<String> {
     let path = login.password_file.as_ref()?;
     if disk.lstat(path).ok()?.mode & 0o077 != 0 {
@@ -155,7 +156,7 @@ fn from_file(config: &Config, login: &DatabaseLogin, disk: &dyn Disk) -> Option<
     password(&text, [&host, &port, config.get_dbname().unwrap_or(user), user])
 }
 
-/// The password of the first line that fits host, port, database and user.
+/// The password of the first line that matches `wanted`: host, port, database and user.
 fn password(text: &str, wanted: [&str; 4]) -> Option<String> {
     let lines = text.lines().filter(|it| !it.starts_with('#'));
     lines.map(fields).find_map(|mut fields| {
@@ -166,7 +167,8 @@ fn password(text: &str, wanted: [&str; 4]) -> Option<String> {
     })
 }
 
-/// The five fields of a line; `\` quotes the next character. The last field is the rest.
+/// The five fields of a line, separated by `:`. The fifth field is the rest of the line. `\` escapes the next
+/// character.
 fn fields(line: &str) -> Vec<String> {
     let mut fields = vec![String::new()];
     let mut chars = line.chars();

@@ -1,9 +1,9 @@
-//! The connection to a database. A process has one for each URL, on a separate thread. The connection is opened when it
-//! is first needed, and again when it is lost.
+//! The connection to a database. A process has one for each URL, with a thread of its own. The connection is opened
+//! when it is first needed. After it is lost, it is opened again for the next job, or at once if there are listeners.
 //!
-//! A job whose connection breaks is repeated on a new one. Each change contains the wanted value, so a change that was
-//! made without an answer counts as done. Statements have time limits at the server, so none of them takes effect much
-//! later.
+//! If the connection breaks during a job, the job is repeated on a new connection. Each change contains the wanted
+//! value, so a change that was already made, but whose answer was lost, counts as done. The server limits the time of
+//! each statement, so a statement without an answer does not take effect much later.
 
 use std::collections::BTreeMap;
 use std::future::poll_fn;
@@ -21,17 +21,17 @@ use super::{Done, Job, RegistryError, perform};
 use crate::api::sync_config::DatabaseLogin;
 use crate::disk::Disk;
 
-/// How long a job may take, with all its repetitions.
+/// The time limit of a job, including all repetitions.
 const LIMIT: Duration = Duration::from_secs(10);
 
 /// The pause between two attempts.
 const PAUSE: Duration = Duration::from_millis(200);
 
-/// The longest pause between two attempts to connect while only listening. The first pause is [`PAUSE`], and each
-/// further one is twice as long.
+/// The longest pause between two attempts to connect when only listeners need the connection. The first pause is
+/// [`PAUSE`], and each further pause is twice as long as the one before.
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
-/// The settings of each session, because a server or a role can have other defaults.
+/// The settings of each session. They are set explicitly, because a server or a role can have other defaults.
 const SETTINGS: &str = "set default_transaction_isolation = 'read committed'; set synchronous_commit = on; \
     set statement_timeout = '5s'; set lock_timeout = '2s'; set idle_in_transaction_session_timeout = '10s'";
 
@@ -49,7 +49,7 @@ pub(super) struct Session {
     messages: UnboundedSender<Message>,
 }
 
-/// The sessions of this process by the URL.
+/// The sessions of this process, by URL.
 static SESSIONS: LazyLock<Mutex<BTreeMap<String, Arc<Session>>>> = LazyLock::new(Mutex::default);
 
 impl Session {
@@ -78,15 +78,15 @@ impl Session {
         let (answer, answered) = sync_channel(1);
         let gone = || RegistryError::Local("the thread of the database has ended".to_owned());
         self.messages.send(Message::Job(job, answer)).map_err(|_| gone())?;
-        // Jobs wait for each other, so an answer may take longer than one job.
+        // Jobs run one after another, so an answer may take longer than the time limit of one job.
         answered.recv_timeout(LIMIT * 3).map_err(|it| match it {
             RecvTimeoutError::Timeout => RegistryError::Unanswered("no answer in 30 seconds".to_owned()),
             RecvTimeoutError::Disconnected => gone(),
         })?
     }
 
-    /// Calls `on_change` at each notification of a channel, and after each time in which notifications may have been
-    /// missed.
+    /// Calls `on_change` at each notification of a channel. Also calls it after each new connection, because
+    /// notifications may have been missed before.
     pub(super) fn listen(&self, channel: String, on_change: Box<dyn Fn() + Send + Sync>) {
         self.messages.send(Message::Listen(channel, Arc::from(on_change))).ok();
     }
@@ -97,7 +97,7 @@ struct Working {
     own: UnboundedSender<Message>,
     client: Option<Client>,
     channels: BTreeMap<String, OnChange>,
-    /// The pause before the next attempt to connect while only listening.
+    /// The pause before the next attempt to connect when only listeners need the connection.
     pause: Duration,
 }
 
@@ -146,8 +146,8 @@ impl Working {
         perform(client, job).await.map_err(|it| read_error(job, &it))
     }
 
-    /// Connects, unless there is a connection already. Notifications may have been missed, so each listener is called
-    /// once.
+    /// Connects, unless the connection is open already. Then calls each listener once, because notifications may have
+    /// been missed.
     async fn connect(&mut self) -> Result<(), RegistryError> {
         if self.client.as_ref().is_some_and(|it| !it.is_closed()) {
             return Ok(());
@@ -177,7 +177,7 @@ impl Working {
         Ok(())
     }
 
-    /// Drives a connection until it ends, and passes notifications on.
+    /// Drives a connection until it ends, and calls the listener of each notification's channel.
     fn follow<S, T>(&self, mut connection: Connection<S, T>)
     where
         S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin + Send + 'static,
@@ -194,7 +194,7 @@ impl Working {
         });
     }
 
-    /// Connects again while there are listeners.
+    /// Connects again if there are listeners and the connection is closed.
     async fn stay_connected(&mut self) {
         if self.channels.is_empty() || self.client.as_ref().is_some_and(|it| !it.is_closed()) {
             return;
@@ -202,7 +202,8 @@ impl Working {
         if let Ok(Ok(())) = timeout_at(Instant::now() + LIMIT, self.connect()).await {
             return;
         }
-        // The pauses become longer: a server that restarts is back soon, and one that is down must not be asked often.
+        // The pauses grow: a server that restarts is soon available again, but a server that stays down must not be
+        // contacted often.
         let (own, pause) = (self.own.clone(), self.pause);
         self.pause = LONGEST_PAUSE.min(pause * 2);
         tokio::spawn(async move {
@@ -212,7 +213,7 @@ impl Working {
     }
 }
 
-/// The error for a missing answer: a change may have been made.
+/// The error for a missing answer. A change may have been made, so its error is [`RegistryError::Unanswered`].
 fn silent(job: &Job, why: String) -> RegistryError {
     match job {
         Job::Change { .. } => RegistryError::Unanswered(why),
@@ -232,7 +233,7 @@ fn read_error(job: &Job, error: &tokio_postgres::Error) -> RegistryError {
     }
     let Some(refusal) = error.as_db_error() else { return silent(job, text) };
     match refusal.code() {
-        // The server is stopping or starting, or cut the connection: the statement may have been committed.
+        // The server is shutting down, or it terminated the connection. The statement may have been committed.
         &SqlState::ADMIN_SHUTDOWN | &SqlState::CRASH_SHUTDOWN => silent(job, text),
         &SqlState::CANNOT_CONNECT_NOW
         | &SqlState::TOO_MANY_CONNECTIONS
@@ -271,7 +272,7 @@ mod tests {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(working.perform(&Job::Prepare)).unwrap();
         assert_eq!((n_calls.load(Ordering::SeqCst), working.pause), (1, PAUSE));
-        // The connection stays, so nothing was missed.
+        // The connection is still open, so no notification was missed.
         runtime.block_on(working.perform(&Job::Prepare)).unwrap();
         assert_eq!(n_calls.load(Ordering::SeqCst), 1);
     }

@@ -1,4 +1,4 @@
-//! The registry on a real server, which these tests start. They need the programs of PostgreSQL.
+//! Tests of the registry with a real server, which they start. The programs of PostgreSQL must be installed.
 #![expect(clippy::disallowed_methods, reason = "the server is started by the tests alone")]
 
 mod fleet;
@@ -23,7 +23,7 @@ use crate::store::registry::table;
 pub(super) struct Server {
     place: tempfile::TempDir,
     pub(super) port: u16,
-    /// Settings for its command line.
+    /// The settings on its command line, each as `NAME=VALUE`.
     settings: Vec<String>,
     running: Child,
 }
@@ -36,7 +36,7 @@ fn program(name: &str) -> PathBuf {
     found.pop().unwrap_or_else(|| PathBuf::from(name))
 }
 
-/// The server refuses to run as root.
+/// Runs a program as the user `postgres` if the tests run as root, because PostgreSQL refuses to run as root.
 fn as_user(program: &Path) -> Command {
     if !rustix::process::getuid().is_root() {
         return Command::new(program);
@@ -56,7 +56,8 @@ impl Server {
         Self::start_with(|_| Vec::new())
     }
 
-    /// With settings that may name files, which `settings` makes in a directory of the server's user.
+    /// Starts a server with the settings that `settings` returns. `settings` gets a directory that belongs to the
+    /// server's user, and may create files there that the settings name.
     pub(super) fn start_with(settings: impl FnOnce(&Path) -> Vec<String>) -> Self {
         let place = tempfile::tempdir().unwrap();
         if rustix::process::getuid().is_root() {
@@ -96,7 +97,7 @@ impl Server {
         client_at(self.port, name)
     }
 
-    /// Waits while the server is starting.
+    /// Runs a statement. While the server is starting, tries again.
     pub(super) fn execute(&self, statement: &str) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let url = format!("host=127.0.0.1 port={} user=planwatch dbname=postgres", self.port);
@@ -196,8 +197,8 @@ fn only_a_lapsed_record_is_taken_over() {
 
 #[test]
 fn no_acknowledged_claim_is_lost_when_the_server_restarts() {
-    // An administrator may choose such settings. With them, acknowledged changes would be written to disk seconds
-    // later.
+    // An administrator may choose these settings of the server. If the session did not override them, acknowledged
+    // changes would be written to disk seconds later.
     let late =
         ["synchronous_commit=off", "wal_writer_delay=10s", "default_transaction_isolation=serializable"];
     let mut server = Server::start_with(|_| late.map(str::to_owned).to_vec());
@@ -223,8 +224,8 @@ fn no_acknowledged_claim_is_lost_when_the_server_restarts() {
     assert_eq!(client.list().unwrap().len(), 300);
 }
 
-/// Starts a relay to a server and returns its port. If the relay is armed, it cuts the connection when the server
-/// answers next.
+/// Starts a relay to a server and returns its port. An armed relay cuts the connection instead of forwarding the
+/// server's next answer; then it is no longer armed.
 fn relay(port: u16, is_armed: Arc<AtomicBool>) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let own = listener.local_addr().unwrap().port();

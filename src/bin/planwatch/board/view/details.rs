@@ -188,7 +188,8 @@ fn plan(text: &mut Text, shown: &ShownPlan, now: Time) {
     text.records(&[], &plan.notes, now);
 }
 
-/// What a worker prints, its time and its cost: of the run that was started here, else of one in another process.
+/// Draws the output and the elapsed time of a worker. If this board started a run, it is the worker of that run, and its
+/// cost is drawn, too. Otherwise it is the worker of a run in another process.
 pub(super) fn run(model: &Model, frame: &mut Frame<'_>, area: Rect) {
     let clock = |seconds: u64| format!("{}:{:02}", seconds / 60, seconds % 60);
     let (title, output, end) = match (&model.run, &model.output) {
@@ -211,7 +212,7 @@ pub(super) fn run(model: &Model, frame: &mut Frame<'_>, area: Rect) {
     frame.render_widget(block, area);
     let text = output.lines().chain(end);
     let without_codes = |it: &str| plain(&anstream::adapter::strip_str(it).to_string());
-    // Only the end is shown, so only its lines are wrapped.
+    // Only the last lines are shown, so only these are wrapped.
     let last: Vec<_> = text.collect();
     let from = last.len().saturating_sub(inner.height.into());
     let lines =

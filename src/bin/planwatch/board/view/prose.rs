@@ -1,4 +1,4 @@
-//! Text for cells: nothing in it acts on the terminal, it is cut at a width, and long lines break between words.
+//! Prepares text for the screen: escapes control characters, cuts text at a width, and wraps long lines between words.
 
 use planwatch::text::typed::escaped;
 use ratatui::style::Style;
@@ -13,8 +13,9 @@ pub(super) fn plain(text: &str) -> String {
     visible(text.trim_end())
 }
 
-/// One line without the characters whose width terminals and this program measure differently: flags become their two
-/// letters, and characters that only change how another one looks are left out.
+/// The text in one line, with control characters escaped. Terminals and this program measure the width of some
+/// characters differently. Of these, a flag is replaced by its two letters, and a character that only changes how another
+/// one looks is left out.
 pub(super) fn visible(text: &str) -> String {
     let shown = escaped(text);
     let letter = |c: char| match u32::from(c) {
@@ -25,7 +26,7 @@ pub(super) fn visible(text: &str) -> String {
     shown.chars().filter_map(letter).collect()
 }
 
-/// The beginning of a text, with `…` where something is missing.
+/// The beginning of a text, at most `width` columns wide. It ends with `…` if the text was cut.
 pub(super) fn cut(text: &str, width: usize) -> String {
     let all: usize = text.chars().filter_map(UnicodeWidthChar::width).sum();
     if all <= width {
@@ -40,7 +41,7 @@ pub(super) fn cut(text: &str, width: usize) -> String {
     if width == 0 { String::new() } else { format!("{kept}…") }
 }
 
-/// The end of a text.
+/// The end of a text, at most `width` columns wide.
 pub(super) fn tail(text: &str, width: usize) -> String {
     let mut used = 0;
     let fits = |c: &char| {

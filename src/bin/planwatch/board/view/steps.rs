@@ -19,7 +19,7 @@ use crate::screens::{self, ago, steps as step_screen};
 /// The minimum width of a column of cards.
 const CARD: u16 = 15;
 
-/// The height from which a column has gaps between its cards.
+/// The minimum height of a column with gaps between its cards.
 const TALL: u16 = 18;
 
 /// Limits for the lines of a card's title. The first limit with which all cards of a column fit is used. The limit for
@@ -63,7 +63,7 @@ pub(super) fn draw(model: &mut Model, frame: &mut Frame<'_>, area: Rect) {
 const BY_IMPORTANCE: [Column; 5] =
     [Column::Ready, Column::Doing, Column::Stuck, Column::Waiting, Column::Done];
 
-/// The columns to draw: those with steps, as many as fit, always including that of the selected step.
+/// The columns to draw: as many columns with steps as fit, always including the column of the selected step.
 fn shown_columns(model: &Model, width: u16) -> Vec<Column> {
     let full: Vec<_> = BY_IMPORTANCE.into_iter().filter(|it| !model.column(*it).is_empty()).collect();
     let own = model.selected().map(Column::of);
@@ -74,7 +74,7 @@ fn shown_columns(model: &Model, width: u16) -> Vec<Column> {
     shown
 }
 
-/// The columns with steps that fit; the others are named with their counts.
+/// Draws as many columns with steps as fit. Below them, it lists the other columns with the number of their steps.
 fn columns(model: &mut Model, frame: &mut Frame<'_>, area: Rect) {
     let shown = shown_columns(model, area.width);
     // If the area has few rows, cards matter more than counts.
@@ -206,7 +206,7 @@ fn card(step: &StepShape, width: usize, rows: usize) -> Vec<Line<'static>> {
     lines
 }
 
-/// Keeps at most `rows` lines, the last with `…` where something is missing.
+/// Keeps at most `rows` lines. If some were removed, the last one ends with `…`.
 fn shorten(lines: &mut Vec<Line<'static>>, rows: usize, width: usize) {
     if lines.len() > rows {
         lines.truncate(rows);
@@ -223,7 +223,7 @@ fn is_to_confirm(step: &StepShape) -> bool {
     matches!(step.waits_for.as_slice(), [Awaited::Confirmation])
 }
 
-/// What the step waits for; steps of its own plan by their number.
+/// What the step waits for, at most eight entries. Steps of its own plan are written as their number.
 fn waits(step: &StepShape) -> String {
     step.shown_waits(8)
 }
@@ -290,7 +290,7 @@ fn graph(model: &mut Model, frame: &mut Frame<'_>, area: Rect) {
     let steps = model.steps();
     let ids: Vec<_> = steps.iter().map(|it| read_step_id(&it.id)).collect();
     let mut ranks: HashMap<&StepId, usize> = HashMap::new();
-    // Ranks are computed again until they no longer change, because a step may depend on a later one; at most 64 times.
+    // A step may depend on a later one, so ranks are computed again until they no longer change, at most 64 times.
     for _ in 0..steps.len().min(64) {
         let mut has_changed = false;
         for (step, id) in steps.iter().zip(&ids) {
@@ -345,7 +345,7 @@ fn times(step: &StepShape) -> Vec<(Time, char)> {
     all
 }
 
-/// When steps were worked on: from left to right from the first record of the plan to the last.
+/// Draws when steps were worked on. The left edge is the first recorded time of the plan, the right edge the last one.
 fn timeline(model: &mut Model, frame: &mut Frame<'_>, area: Rect) {
     let all: Vec<_> = model.steps().iter().flat_map(times).map(|it| it.0).collect();
     let (Some(first), Some(last)) = (all.iter().min().copied(), all.iter().max().copied()) else {

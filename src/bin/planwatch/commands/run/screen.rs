@@ -46,7 +46,8 @@ impl<'a> Screen<'a> {
         }
     }
 
-    /// The output of a single process is passed on unchanged; with parallel steps it is printed line by line.
+    /// Prints output of a step's process. If only one step runs at a time, the output is printed unchanged; otherwise it is
+    /// printed line by line with the id of the step.
     fn hear(&self, open: &mut HashMap<String, Vec<u8>>, step: &str, bytes: &[u8]) {
         if self.output.loudness < crate::output::Loudness::Normal {
             return;
@@ -54,7 +55,7 @@ impl<'a> Screen<'a> {
         let said = open.entry(step.to_owned()).or_default();
         if !self.is_shared {
             self.output.bytes(bytes).ok();
-            // Here it only matters whether the last line is finished.
+            // `said` only records whether the last line is unfinished.
             said.clear();
             said.extend(bytes.last().filter(|it| **it != b'\n'));
             return;

@@ -67,12 +67,12 @@ fn open_or_print(session: &Session, args: &Browser, http: &str, path: &str) -> R
     Ok(0)
 }
 
-/// The address for this machine, also if the server listens on all of the machine's addresses.
+/// The address for use on this machine, even if the server listens on all of the machine's addresses.
 fn reachable(http: &str) -> String {
     http.replace("//0.0.0.0:", "//127.0.0.1:").replace("//[::]:", "//[::1]:")
 }
 
-/// The page of a plan or a step.
+/// The path of the page of a plan or a step.
 fn path_of(session: &Session, typed: &str) -> Result<String, Failure> {
     let request = ShowRequest { id: typed.to_owned(), ..ShowRequest::default() };
     let id = match show::show(&session.context()?, &request)? {
@@ -84,7 +84,8 @@ fn path_of(session: &Session, typed: &str) -> Result<String, Failure> {
     Ok(planwatch::serve::web::path(id.0, &id.1))
 }
 
-/// The configured address, if it is a loopback address, else the default one; with another port if the port is taken.
+/// The configured address if it is a loopback address, otherwise the default address. If its port is taken, the system
+/// chooses another port.
 fn address(session: &Session) -> Result<SocketAddr, Failure> {
     let configured = session.workspace()?.config.http_address.filter(|it| it.ip().is_loopback());
     let address = configured.unwrap_or(DEFAULT);

@@ -1,4 +1,4 @@
-//! `watch --detach` and `--stop`: the same watching as a process without a terminal.
+//! `watch --detach` and `--stop`: starts and stops a process that watches without a terminal.
 
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -23,7 +23,7 @@ use crate::failure::{self, Failure};
 use crate::output::Output;
 use crate::screens::count;
 
-/// Starts a process that watches, unless one does, and returns when it sees every change.
+/// Starts a process that watches, unless one is running. Returns when that process sees every change.
 pub(super) fn start(session: &Session, plans: &Path, args: &Watch) -> Result<u8, Failure> {
     let Begun { state, status, said } = begin(session, plans, args)?;
     print_state(session, state, &status, &said)
@@ -85,7 +85,8 @@ pub(super) fn begin(session: &Session, plans: &Path, args: &Watch) -> Result<Beg
     }
 }
 
-/// Stops the process that watches, and returns when it has ended. A process with other work only stops watching.
+/// Stops the process that watches, and returns when it has ended. A process that has other work stops watching, but
+/// continues to run.
 pub(super) fn stop(session: &Session, plans: &Path) -> Result<u8, Failure> {
     let context = session.look_again(plans)?;
     let Some((client, status)) = answering(&context.plans)? else {
@@ -178,7 +179,7 @@ impl Observer for Log<'_> {
         self.line(&who(status));
         let line = serde_json::to_string(status).unwrap_or_default();
         let said = self.session.output.bytes(format!("{line}\n").as_bytes());
-        // The process that started this one may be gone; this one continues for others.
+        // The process that started this one may be gone. This one continues to run for other commands.
         if said.is_err() || daemon::close_output().is_err() {
             self.line("the process that started it has ended");
         }

@@ -1,4 +1,4 @@
-//! `watch --http`: the same process answers over HTTP.
+//! `watch --http`: the process that watches also answers over HTTP.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -39,8 +39,8 @@ pub(super) fn address(session: &Session, args: &Watch) -> Result<Option<SocketAd
     Ok(Some(address))
 }
 
-/// Refuses what the running process cannot do: answer over HTTP if it was started without it, or replace the token if
-/// it does answer over HTTP.
+/// Refuses options that the running process cannot follow: `--http` if the process does not answer over HTTP, and
+/// `--new-token` if it does.
 pub(super) fn check_running(args: &Watch, status: &Status) -> Result<(), Failure> {
     let cannot = match status.http {
         _ if args.http.is_none() => return Ok(()),

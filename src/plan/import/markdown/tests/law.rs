@@ -1,5 +1,5 @@
-//! The law of a mapping: every statement of a document about status and dependencies is in the result, or in the list of
-//! what was not mapped. Text that is only code is not in the result.
+//! Tests one law: every statement of a document about a status or a dependency is either in the result or listed as
+//! unmapped. A statement in code must not be in the result.
 
 use std::collections::BTreeSet;
 
@@ -13,13 +13,13 @@ use crate::text::header_edit::NewValue;
 enum Shape {
     /// `## Task 3: …`
     Tasks,
-    /// Task boxes below phases; some phases have none, and are steps themselves.
+    /// Task boxes below phases. A phase without task boxes is itself a step.
     Phases,
     /// Task boxes alone.
     Boxes,
 }
 
-/// One step as the generator describes it.
+/// The generated description of one step.
 #[derive(Debug, Clone)]
 struct Wanted {
     status: Option<(Place, &'static str)>,
@@ -48,7 +48,7 @@ struct Claim {
 #[derive(Debug, Clone)]
 enum Says {
     Status(&'static str),
-    /// The title of the other step, if there is one.
+    /// The title of the step that is waited for. `None`: there is no such step.
     Waits(Option<String>),
 }
 
@@ -72,7 +72,8 @@ fn wanted() -> impl Strategy<Value = Wanted> {
     let code = prop::option::of((0..CODE.len(), decoy));
     (status, waits, code, any::<bool>(), any::<bool>()).prop_map(
         |(status, waits, code, begins_phase, has_box)| {
-            // A title states a status only at its end, and an unknown status word would be part of the title.
+            // An unknown status word in a title would be part of the title. A title with a status gets no dependencies,
+            // because a title states a status only at its end.
             let status = status.filter(|it| *it != (Place::Title, "wobbly"));
             let waits = waits
                 .into_iter()
@@ -86,13 +87,14 @@ fn title(nth: usize) -> String {
     format!("Word{}", char::from(b'a' + u8::try_from(nth).expect("there are few")))
 }
 
-/// The document, and what it says.
+/// Writes the document, and returns it with its statements.
 fn written(shape: Shape, all: &[Wanted]) -> (String, Vec<Claim>) {
     let (mut text, mut claims) = (String::from("# The plan\n\n"), Vec::new());
     let n_lines = |text: &str| u32::try_from(text.lines().count()).expect("it is short");
     let word = if shape == Shape::Tasks { "Task " } else { "step-" };
     let mut all = all.to_vec();
-    // If no phase had a box, the phases would keep their own numbers, from 20, which no dependency names.
+    // At least one step has a box. Otherwise the phases would keep their own numbers, which begin at 20, and no dependency
+    // would name them.
     all[0].has_box = true;
     let target = |number: usize| (1..=all.len()).contains(&number).then(|| title(number - 1));
     for (nth, it) in all.iter().enumerate() {
@@ -129,7 +131,7 @@ fn written(shape: Shape, all: &[Wanted]) -> (String, Vec<Claim>) {
             claim(n_lines(&text) - 1, Says::Status(status));
         }
         if let Some((code, decoy)) = it.code {
-            // Without a paragraph in front, code may belong to a list.
+            // Without a paragraph before it, the code may belong to a list item above.
             text.extend([format!("{indent}Text.\n\n")]);
             let code = CODE[code].replace("{}", decoy);
             text.extend(code.lines().map(|it| format!("{indent}{it}\n")));
@@ -178,7 +180,8 @@ fn made(plan: &ImportedPlan) -> Vec<Made> {
     plan.steps.iter().map(one).collect()
 }
 
-/// The claims that are neither in the result nor listed, and what the result says although no claim does.
+/// Returns the violations of the law: claims that are neither in the result nor listed as unmapped, and statuses and
+/// dependencies in the result that no claim states.
 fn broken(claims: &[Claim], made: &[Made], unmapped: &[Unmapped]) -> Vec<String> {
     let words = Words::default();
     let mut broken = Vec::new();
@@ -192,7 +195,8 @@ fn broken(claims: &[Claim], made: &[Made], unmapped: &[Unmapped]) -> Vec<String>
         if !is_there && !unmapped.iter().any(|it| it.line == Some(claim.line)) {
             broken.push(format!("lost: {claim:?}"));
         }
-        // A dependency on an existing step must be in the result; otherwise listing everything would satisfy the law.
+        // A dependency on an existing step must be in the result. Otherwise a mapping that lists everything as unmapped
+        // would satisfy the law.
         if let (Says::Waits(Some(other)), false) = (&claim.says, is_there) {
             broken.extend((*other != claim.of).then(|| format!("not mapped: {claim:?}")));
         }

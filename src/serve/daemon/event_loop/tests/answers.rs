@@ -1,4 +1,4 @@
-//! Answers and published changes when changes, their events and requests interleave.
+//! Tests the daemon's answers and published changes when file changes, their events and requests interleave.
 
 use super::*;
 
@@ -47,7 +47,7 @@ fn a_plan_that_another_process_has_indexed_is_read_again() {
     assert!(heard.events.ends_with(&expected), "{:?}", heard.events);
 }
 
-/// `status` takes all problems from the index if the daemon says that they are complete.
+/// The command `status` takes all problems from the index if the daemon reports that they are complete.
 #[test]
 fn the_problems_in_the_index_are_complete_until_one_belongs_to_no_plan() {
     with_rig(|rig| {

@@ -52,8 +52,8 @@ impl Rig {
         self.home.path().join("away")
     }
 
-    /// Returns the events of everything done so far. Events are ordered, so the event of a new directory comes last;
-    /// only removals in planwatch's own directory are reported independently.
+    /// Returns the events of all changes so far. Events are ordered, so this creates the directory `last` and reads until
+    /// its event arrives. Only removals in planwatch's own directory have a queue of their own.
     fn events(&mut self, last: &str) -> Vec<WatchEvent> {
         fs::create_dir(self.root.join(last)).unwrap();
         let mut events = seen(&mut self.watcher, &self.plans, &self.batches, last);
@@ -62,7 +62,7 @@ impl Rig {
         events
     }
 
-    /// Drops the events so far, as the system does on overflow.
+    /// Drops the events so far and reports that events were lost, as the system does on overflow.
     fn overflow(&mut self) {
         fs::create_dir(self.root.join("last")).unwrap();
         while !self.batches.recv().expect("the queue is open").iter().any(|it| it.is_of("last")) {}
@@ -103,7 +103,7 @@ fn after_lost_events_a_moved_directory_has_only_its_new_name() {
     let mut rig = Rig::new(&["a"]);
     fs::rename(rig.root.join("a"), rig.root.join("b")).unwrap();
     rig.overflow();
-    // A new directory takes its old name.
+    // A new directory gets the name that the moved directory had before.
     fs::create_dir(rig.root.join("a")).unwrap();
     assert!(rig.events("y").contains(&plan("a")));
     fs::write(rig.root.join("b/step-1.md"), "# Here\n").unwrap();
@@ -132,7 +132,8 @@ fn a_save_through_a_hard_link_elsewhere_is_seen() {
     fs::write(rig.root.join("_archive/c/step-1.md"), "# Old\n").unwrap();
     fs::hard_link(rig.root.join("_archive/c/step-1.md"), &after).unwrap();
     rig.events("y");
-    // The first file arrived as a hard link; the link of the second is noticed with its next event.
+    // The first file was a hard link when it appeared. The hard link of the second file is noticed at that file's next
+    // event.
     fs::write(&before, "# Changed\n").unwrap();
     assert!(rig.events("z").contains(&plan("a")));
     fs::write(rig.root.join("_archive/c/step-1.md"), "# Older\n").unwrap();
@@ -154,7 +155,7 @@ fn hard_links_that_were_there_before_or_come_with_a_directory_are_seen() {
     assert_eq!(rig.watcher.watch_hard_links(&rig.plans, &named), BTreeSet::new(), "it is watched already");
     fs::write(&away, "# Changed\n").unwrap();
     assert!(rig.events("y").contains(&plan("a")));
-    // A second plan with the same file: the event does not say which one is meant.
+    // If two plans contain the same file, the event does not tell which plan changed.
     let fresh = rig.home.path().join("fresh");
     fs::create_dir(&fresh).unwrap();
     fs::hard_link(&away, fresh.join("step-1.md")).unwrap();

@@ -37,7 +37,7 @@ pub(super) fn list(call: &Call, asked: &MemoryPlan) -> Result<Value, Refusal> {
     Ok(object)
 }
 
-/// What would run and where, and how a person runs it.
+/// Returns a script's command and directory, and the command line with which a person runs it.
 pub(super) fn resolve(call: &Call, id: &str) -> Result<Value, Refusal> {
     let found = script::show(&call.context, id)?;
     script::refuse_faulty(&call.context, &found)?;

@@ -8,7 +8,7 @@ use crate::plan::id::slug;
 use crate::serve::mcp::result::Refusal;
 use crate::serve::mcp::tool::Call;
 
-/// Refuses the name of another workspace.
+/// Refuses the id or path of another workspace.
 pub(super) fn check(call: &Call, id: Option<&str>, path: Option<&str>) -> Result<(), Refusal> {
     let is_other_id = |it: &&str| !is_own_id(call, it);
     let is_other_path = |it: &&str| !is_own_path(call, it);
@@ -21,13 +21,13 @@ pub(super) fn check(call: &Call, id: Option<&str>, path: Option<&str>) -> Result
     ))
 }
 
-/// The workspace as answers describe it.
+/// The description of the workspace in results.
 pub(super) fn described(call: &Call) -> Value {
     let root = root(call);
     json!({"workspace_id": name(&root), "workspace_path": root.display().to_string()})
 }
 
-/// The repository, or else the parent of the plans directory.
+/// The root of the repository. Without a repository, the parent of the plans directory.
 fn root(call: &Call) -> PathBuf {
     lexical(&call.context.here.root)
 }
@@ -36,7 +36,8 @@ fn name(path: &Path) -> String {
     path.file_name().map(|it| it.to_string_lossy().into_owned()).unwrap_or_default()
 }
 
-/// The directories that may be meant: the repository, the plans directory, its parent, and the working directory.
+/// The directories that count as this workspace: the repository, the plans directory, its parent, and the working
+/// directory.
 fn own_paths(call: &Call) -> Vec<PathBuf> {
     let (here, plans) = (&call.context.here, call.context.plans.root());
     let all = [Some(here.root.as_path()), Some(here.directory.as_path()), Some(plans), plans.parent()];
@@ -47,7 +48,8 @@ fn is_own_path(call: &Call, typed: &str) -> bool {
     own_paths(call).contains(&lexical(&call.context.here.root.join(typed)))
 }
 
-/// Whether an id is a directory's name, its slug (also with a hash after it), or its path.
+/// Whether an id is the name, the slug or the path of one of [`own_paths`]. A hash may follow the slug, as in
+/// `my-project-652c624f8f59`.
 fn is_own_id(call: &Call, typed: &str) -> bool {
     let bare = match typed.rsplit_once('-') {
         Some((name, sum)) if sum.len() >= 6 && sum.bytes().all(|it| it.is_ascii_hexdigit()) => name,
@@ -59,7 +61,7 @@ fn is_own_id(call: &Call, typed: &str) -> bool {
     names.iter().any(is_it) || typed.contains('/') && is_own_path(call, typed)
 }
 
-/// Removes `.` and `..` without looking at the file system.
+/// Removes `.` and `..` without accessing the file system.
 fn lexical(path: &Path) -> PathBuf {
     let mut plain = PathBuf::new();
     for part in path.components() {

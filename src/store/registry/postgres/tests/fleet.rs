@@ -1,7 +1,8 @@
-//! G8: many workers on several machines share a database, which is restarted and cuts connections meanwhile.
+//! Trial G8 of `docs/scale.md`: many workers on several machines share a database. During the trial, the server is
+//! restarted and connections are cut.
 //!
 //! `PLANWATCH_G8=full` uses 500 workers on 20 machines and steps of five seconds. Each machine has one connection, like
-//! a `watch` or a run. Prints a line with the figures.
+//! a `watch` or a run. The test prints one line of measurements.
 #![expect(clippy::disallowed_methods, reason = "the size of the figure is in the environment")]
 
 use std::collections::{BTreeMap, HashSet};
@@ -27,14 +28,14 @@ const FULL: Size = Size { machines: 20, workers: 25, steps: 5_000, work: Duratio
 struct Ledger {
     /// How often a claim of the step succeeded.
     claims: Vec<AtomicUsize>,
-    /// When each claim succeeded; removed when another machine has seen the claim.
+    /// The time of each claim that the observer has not seen yet, by step.
     claimed_at: Mutex<BTreeMap<usize, Instant>>,
     seen_after: Mutex<Vec<Duration>>,
     claimed: Mutex<Vec<Instant>>,
     ended: AtomicUsize,
 }
 
-/// Ends the observer, also if the test fails.
+/// Stops the observer when it is dropped, even if the test fails.
 struct Observed<'a>(&'a AtomicBool);
 
 impl Drop for Observed<'_> {
@@ -163,7 +164,8 @@ fn a_fleet_claims_each_step_once_while_the_server_restarts() {
     let mut seen = ledger.seen_after.into_inner().unwrap();
     seen.sort();
     let p95 = seen.get(seen.len() * 95 / 100).copied().unwrap_or_default();
-    // The time until the last claim: while the last steps are worked on, nothing is left to be claimed.
+    // The rate is measured until the last claim, because no step is left to be claimed while the last steps are worked
+    // on.
     let mut claimed = ledger.claimed.into_inner().unwrap();
     claimed.sort();
     let claiming = claimed.last().map_or(took, |it| it.duration_since(begun));
