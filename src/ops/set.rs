@@ -169,6 +169,7 @@ fn write(context: &Context, request: &SetRequest, fences: &Fences) -> Result<Cha
     change_one_by_one(context, "set", std::slice::from_ref(&request.id), request.mode, |writing, id| {
         let target = resolve::target(context, id)?;
         refuse_other_kind(&target, &request.key)?;
+        refuse_status_without_word(&target, request)?;
         match target {
             Target::Plan(plan) => plan_file::update(context, writing, &plan, &|now, bytes| {
                 set_in_plan(context, request, now, bytes)
@@ -193,6 +194,15 @@ fn refuse_other_kind(target: &Target, key: &str) -> Result<(), Error> {
     }
     let hint = format!("name one of the {of}, or give your own key another name");
     Err(Error::usage(format!("`{key}` is a key of {of}"), hint))
+}
+
+/// Refuses to set a step's status as YAML, or to remove it. That would not end the claim of the step.
+fn refuse_status_without_word(target: &Target, request: &SetRequest) -> Result<(), Error> {
+    if !matches!(target, Target::Step(_)) || request.key != "status" || matches!(request.op, SetOp::Text(_)) {
+        return Ok(());
+    }
+    let hint = format!("for example `planwatch set {} status pending`", request.id);
+    Err(Error::usage("the status of a step can only be set to a word", hint))
 }
 
 fn set_in_plan(
