@@ -180,8 +180,8 @@ impl Fences {
     /// Ends this clone's records of the steps whose work ends.
     fn raise(context: &Context, change: &StatusChange<'_>) -> Result<Self, Error> {
         let mut fences = Self::default();
-        let Some(known) = SyncState::of(context) else { return Ok(fences) };
-        for it in change.moves.iter().filter(|_| known.has_any()) {
+        let Some(known) = SyncState::of(context).filter(SyncState::has_any) else { return Ok(fences) };
+        for it in &change.moves {
             let Some(state) = State::of(it.status) else { continue };
             let step = &it.step;
             let is_of_run = || {

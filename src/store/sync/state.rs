@@ -21,10 +21,16 @@ use crate::store::registry::{Change, Name, Revision, Value};
 
 const SEEN: &str = "seen";
 const LAST: &str = "last";
+const LISTING: &str = "listing";
 
 /// Next to each unsettled record is an empty file with this suffix, so that unsettled records are found without reading
 /// all records.
 const OPEN: &str = ".open";
+
+/// Whether a name in `planwatch/sync` is that of a record.
+fn is_record(name: &str) -> bool {
+    name != LAST && name != LISTING && !name.ends_with(OPEN)
+}
 
 /// A record of this clone.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -230,7 +236,7 @@ impl SyncState {
 
     /// The records of this clone for this plans directory.
     pub(crate) fn all_own(&self) -> Vec<OwnRecord> {
-        self.own_where(|it| it != LAST && !it.ends_with(OPEN))
+        self.own_where(is_record)
     }
 
     /// Those of [`Self::all_own`] with a change that the registry has not confirmed.
@@ -256,9 +262,9 @@ impl SyncState {
         self.all_own().into_iter().find(|it| it.claim == claim && it.under.is_none())
     }
 
-    /// Whether this clone may have a record.
+    /// Whether this clone has any record.
     pub(crate) fn has_any(&self) -> bool {
-        self.own.names().iter().any(|it| it != LAST)
+        self.own.names().iter().any(|it| is_record(it))
     }
 
     /// The other records of the same claim, under other ids of its step.
@@ -380,7 +386,7 @@ impl SyncState {
 
     /// Waits until no other process of this clone lists records: two fetches of the same refs would disturb each other.
     pub(crate) fn lock_listing(&self) -> Result<disk::LockedRecords, Error> {
-        let listing = self.own.below("listing");
+        let listing = self.own.below(LISTING);
         let locked = listing.lock().and_then(|it| it.ok_or_else(|| std::io::ErrorKind::TimedOut.into()));
         locked.map_err(|it| self.failed(&it))
     }
@@ -443,5 +449,15 @@ mod tests {
             let written = serde_json::to_vec(&own).unwrap();
             assert_eq!(serde_json::from_slice::<OwnRecord>(&written).unwrap(), own);
         }
+    }
+
+    #[test]
+    fn a_listing_is_not_a_record_of_this_clone() {
+        let machine = super::super::tests::machine();
+        let state = SyncState::of(&super::super::tests::context(&machine)).unwrap();
+        drop(state.lock_listing().unwrap());
+        assert!(!state.has_any());
+        state.put(&own(Some("a"), None)).unwrap();
+        assert!(state.has_any());
     }
 }
