@@ -21,12 +21,13 @@ pub const MERGE_DRIVER: &str = "if command -v planwatch >/dev/null; then planwat
 const BY_LINES: &str = "git merge-file --marker-size=%L %A %O %B";
 
 impl Git {
-    /// Makes a call merge by lines instead of with the drivers that a clone has set up. With git 2.43 or newer, the
-    /// call ignores all `.gitattributes` files; with an older git, it ignores only planwatch's own driver.
+    /// Makes a call merge by lines, also if planwatch's driver is set up. With git 2.43 or newer, drivers that
+    /// `.gitattributes` files name are not used either.
     pub fn merging_by_lines(&self, call: Call) -> Result<Call, GitError> {
+        let call = call.config("merge.planwatch.driver", BY_LINES);
         match self.require(2, 43, "") {
             Ok(()) => Ok(call.attributes_of(&self.empty_tree()?)),
-            Err(_) => Ok(call.config("merge.planwatch.driver", BY_LINES)),
+            Err(_) => Ok(call),
         }
     }
 
