@@ -47,8 +47,8 @@ pub struct OwnLog {
 }
 
 impl OwnLog {
-    /// The last recorded writes, oldest first, followed by the writes of all undos. If a file's content is in none of
-    /// them, another program changed the file.
+    /// The last recorded writes and undone writes, oldest first. If a file's content is in none of them, another program
+    /// changed the file.
     pub fn writes(&self) -> &[OwnWrite] {
         &self.writes
     }
@@ -164,7 +164,7 @@ mod tests {
     fn change(plans: &PlansDir, n: usize) {
         let mut locked = plans.lock(&mut || {}).unwrap();
         locked.begin("set", "now");
-        locked.change::<()>(Path::new("p/plan.md"), &mut |_, _| Ok(format!("# {n}\n").into_bytes())).unwrap();
+        locked.change(Path::new("p/plan.md"), &mut |_, _| Some(format!("# {n}\n").into_bytes())).unwrap();
     }
 
     #[test]
@@ -224,6 +224,12 @@ mod tests {
             let n_undone = usize::from(n >= 6);
             assert_eq!(fresh.writes().len(), if n < 12 { n + 1 + n_undone } else { n - 12 }, "{n}");
             assert!(!kept.read(&plans), "{n}: nothing was written");
+            let last = fresh.writes().last().map(|it| it.verb.as_str());
+            assert_eq!(
+                last,
+                [Some("set"), Some("undo"), None][usize::from(n == 6) + 2 * usize::from(n == 12)],
+                "{n}"
+            );
         }
     }
 }

@@ -257,10 +257,14 @@ pub(super) fn records(bytes: &[u8]) -> impl Iterator<Item = Record> {
 }
 
 pub(super) fn leaves(log: &[Record]) -> Vec<OwnWrite> {
-    let mut writes: Vec<_> = log.iter().flat_map(|it| it.leaves(&it.verb, &it.by)).collect();
-    for undone in log.iter().filter(|it| it.is_undone()) {
-        let unit = log.iter().filter(|it| it.unit == undone.unit);
-        writes.extend(unit.flat_map(|it| it.leaves_undone(&undone.by)));
+    let mut writes = Vec::new();
+    for it in log {
+        if it.is_undone() {
+            let unit = log.iter().filter(|record| record.unit == it.unit);
+            writes.extend(unit.flat_map(|record| record.leaves_undone(&it.by)));
+        } else {
+            writes.extend(it.leaves(&it.verb, &it.by));
+        }
     }
     writes
 }
@@ -293,7 +297,7 @@ fn units(log: &[Record]) -> Vec<Vec<Record>> {
 
 fn paths(unit: &[Record]) -> Vec<PathBuf> {
     let mut paths: Vec<_> = unit.iter().flat_map(Record::paths).collect();
-    paths.sort();
+    paths.sort_unstable();
     paths.dedup();
     paths
 }
@@ -375,7 +379,7 @@ impl Locked<'_> {
         let dir = self.plans.known_state_dir().join(UNDO);
         let names = disk.names(&dir).unwrap_or_default();
         let mut versions: Vec<_> = names.iter().filter_map(|name| VersionName::parse(name)).collect();
-        versions.sort_by_key(|it| std::cmp::Reverse(it.id));
+        versions.sort_unstable_by_key(|it| std::cmp::Reverse(it.id));
         let mut bytes = 0;
         for version in versions {
             let at = dir.join(version.encode());
