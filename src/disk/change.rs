@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use rustix::io::Errno;
 
 use super::displaced::{Kept, KeptWhy, dir, keep};
-use super::error::{ChangeError, DiskError};
+use super::error::DiskError;
 use super::file_system::{Rename, Stat};
 use super::fs_ops::{is, is_missing_call, rename_new};
 use super::half_saved::Known;
@@ -23,8 +23,9 @@ use super::write_lock::{Done, Draft, Locked, Version, WAIT, WAITS, Written};
 /// Makes the new text of a file from its current text.
 ///
 /// The second argument contains the results of earlier runs that were in the file before the current text was saved. An
-/// editor may have read such a result, so the current text may already contain the change.
-pub type Edit<'a, E> = dyn FnMut(&[u8], &[Vec<u8>]) -> Result<Vec<u8>, E> + 'a;
+/// editor may have read such a result, so the current text may already contain the change. The edit returns `None` if the
+/// file must stay as it is.
+pub type Edit<'a> = dyn FnMut(&[u8], &[Vec<u8>]) -> Option<Vec<u8>> + 'a;
 
 /// An edit is tried at most [`LOOKS`] + `TRIES` times. After that, the other program's save stays in the file. A
 /// withdrawal is tried at most `TRIES` times.
@@ -74,11 +75,11 @@ impl Locked<'_> {
     ///
     /// If another program saves in between, `edit` runs again on its text. That text may already contain the change,
     /// if the result of an earlier run was in the file for a moment. `edit` must recognize this and return the text
-    /// unchanged. If the result equals the text, nothing is written. After five attempts, the other program's text
-    /// stays and the error is [`DiskError::FileChanged`]. If the file looks truncated by a save in progress, `edit` does
-    /// not run on it and the error is [`DiskError::HalfSaved`]. After any error except [`DiskError::Uncertain`], the
-    /// file is as its editors saved it.
-    pub fn change<E>(&mut self, relative: &Path, edit: &mut Edit<'_, E>) -> Result<Written, ChangeError<E>> {
+    /// unchanged. If the result is `None` or equals the text, nothing is written. After five attempts, the other
+    /// program's text stays and the error is [`DiskError::FileChanged`]. If the file looks truncated by a save in
+    /// progress, `edit` does not run on it and the error is [`DiskError::HalfSaved`]. After any error except
+    /// [`DiskError::Uncertain`], the file is as its editors saved it.
+    pub fn change(&mut self, relative: &Path, edit: &mut Edit<'_>) -> Result<Written, DiskError> {
         if self.is_keyed() {
             return self.change_keyed(relative, edit);
         }
@@ -93,12 +94,12 @@ impl Locked<'_> {
         }
     }
 
-    fn change_until_quiet<E>(
+    fn change_until_quiet(
         &mut self,
         relative: &Path,
-        edit: &mut Edit<'_, E>,
+        edit: &mut Edit<'_>,
         new_kept: &mut Vec<Kept>,
-    ) -> Result<Written, ChangeError<E>> {
+    ) -> Result<Written, DiskError> {
         let mut base = self.read_for_change(relative)?;
         let mut known = Known::default();
         let mut shown: Vec<Vec<u8>> = Vec::new();
@@ -108,11 +109,11 @@ impl Locked<'_> {
             let wanted = self.wanted(&base, edit, puts, known, &shown);
             known.has_read(&base.bytes);
             let new = match wanted {
-                Ok(Some(new)) => new,
-                settled => {
+                Ok(new) => new,
+                Err(settled) => {
                     let was_seen = shown.last().cloned();
-                    let is_half_saved =
-                        matches!(settled, Err(ChangeError::Disk(DiskError::HalfSaved { .. })));
+                    let is_half_saved = matches!(settled, Err(DiskError::HalfSaved { .. }));
+                    let is_included = matches!(settled, Ok(Done::Nothing));
                     let later = match raced.take() {
                         // The displaced inode itself is put back, because its editor has it open and is still writing.
                         Some(raced) if is_half_saved => {
@@ -121,7 +122,7 @@ impl Locked<'_> {
                         }
                         Some(raced) => {
                             shown.push(raced.ours.clone());
-                            self.withdraw(raced, settled.is_err(), new_kept)?
+                            self.withdraw(raced, !is_included, new_kept)?
                         }
                         None => None,
                     };
@@ -133,7 +134,7 @@ impl Locked<'_> {
                         }
                         _ => {}
                     }
-                    return settled.map(|_| self.unchanged(base, was_seen));
+                    return settled.map(|done| self.unchanged(base, done, was_seen));
                 }
             };
             let id = self.fresh_id();
@@ -178,7 +179,7 @@ impl Locked<'_> {
                     if let Some(raced) = raced {
                         self.withdraw(raced, false, new_kept)?;
                     }
-                    return Err(error.into());
+                    return Err(error);
                 }
             }
         }
@@ -190,24 +191,24 @@ impl Locked<'_> {
         relative == real || self.plans.resolve(relative).is_ok_and(|now| now == real)
     }
 
-    /// Runs the edit and returns the new text; `None` if the edit changes nothing.
-    pub(super) fn wanted<E>(
+    /// Runs the edit and returns the new text. Returns `Err` with the result of the change if the file stays as it is.
+    pub(super) fn wanted(
         &self,
         base: &Snapshot,
-        edit: &mut Edit<'_, E>,
+        edit: &mut Edit<'_>,
         puts: usize,
         known: Known,
         shown: &[Vec<u8>],
-    ) -> Result<Option<Vec<u8>>, ChangeError<E>> {
+    ) -> Result<Vec<u8>, Result<Done, DiskError>> {
         let path = || self.plans.root.join(&base.real);
         if self.is_cut_short(base, known) {
-            return Err(DiskError::HalfSaved { path: path() }.into());
+            return Err(Err(DiskError::HalfSaved { path: path() }));
         }
-        let new = edit(&base.bytes, shown).map_err(ChangeError::Refused)?;
-        match new == base.bytes {
-            true => Ok(None),
-            false if puts == LOOKS + TRIES => Err(DiskError::FileChanged { path: path() }.into()),
-            false => Ok(Some(new)),
+        match edit(&base.bytes, shown) {
+            None => Err(Ok(Done::Refused)),
+            Some(new) if new == base.bytes => Err(Ok(Done::Nothing)),
+            Some(_) if puts == LOOKS + TRIES => Err(Err(DiskError::FileChanged { path: path() })),
+            Some(new) => Ok(new),
         }
     }
 
@@ -225,15 +226,15 @@ impl Locked<'_> {
 
     /// `was_seen` is planwatch's version, if it was in the file for a moment. An editor may have read it and saved a
     /// text that includes the change, so the change is recorded for undo.
-    pub(super) fn unchanged(&self, base: Snapshot, was_seen: Option<Vec<u8>>) -> Written {
-        if let Some(ours) = was_seen {
+    pub(super) fn unchanged(&self, base: Snapshot, done: Done, was_seen: Option<Vec<u8>>) -> Written {
+        if let Some(ours) = was_seen.filter(|_| done == Done::Nothing) {
             let path = NamedPath::Whole(base.real.clone());
             let (id, content) = (self.fresh_id(), Content::of(&base.bytes));
             let name = VersionName { origin: Origin::Own, id, base: content, new: Content::of(&ours), path };
             let version = Version { path: dir(self.plans).join(name.encode()), name };
             self.record(Record::replaced(&base.real, &version, &ours).asked_as(&base.asked));
         }
-        Written { path: base.real, done: Done::Nothing, bytes: base.bytes, stat: base.stat, kept: Vec::new() }
+        Written { path: base.real, done, bytes: base.bytes, stat: base.stat, kept: Vec::new() }
     }
 
     /// Replaces the file with a new version, and examines the displaced version.

@@ -206,12 +206,3 @@ impl DiskError {
         }
     }
 }
-
-#[derive(Debug, thiserror::Error)]
-pub enum ChangeError<E> {
-    #[error(transparent)]
-    Disk(#[from] DiskError),
-    /// The edit itself rejected the text.
-    #[error("the edit was refused")]
-    Refused(E),
-}

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::change::Edit;
-use super::error::{ChangeError, DiskError};
+use super::error::DiskError;
 use super::file_system::{Disk, DiskFile, Rename};
 use super::fs_ops::{Safe, make_dirs, read_own, write_new};
 use super::half_saved::Known;
@@ -172,11 +172,11 @@ impl Locked<'_> {
     }
 
     /// Like [`Locked::change`], through the journal.
-    pub(super) fn change_keyed<E>(
+    pub(super) fn change_keyed(
         &mut self,
         relative: &Path,
-        edit: &mut Edit<'_, E>,
-    ) -> Result<Written, ChangeError<E>> {
+        edit: &mut Edit<'_>,
+    ) -> Result<Written, DiskError> {
         let mut known = Known::default();
         self.withdrawn.clear();
         for tried in 1.. {
@@ -184,13 +184,17 @@ impl Locked<'_> {
             let shown = self.shown_before(&base.bytes);
             let wanted = self.wanted(&base, edit, 0, known, &shown);
             known.has_read(&base.bytes);
-            let Some(new) = wanted? else {
-                let was_seen = shown.last().cloned();
-                if was_seen.is_some() {
-                    // The text that an editor saved already contains planwatch's change.
-                    self.record_key(self.due().as_ref())?;
+            let new = match wanted {
+                Ok(new) => new,
+                Err(settled) => {
+                    let done = settled?;
+                    let was_seen = shown.last().cloned();
+                    if was_seen.is_some() && done == Done::Nothing {
+                        // The text that an editor saved already contains planwatch's change.
+                        self.record_key(self.due().as_ref())?;
+                    }
+                    return Ok(self.unchanged(base, done, was_seen));
                 }
-                return Ok(self.unchanged(base, was_seen));
             };
             let (before, after) = (base.bytes.clone(), new.clone());
             // The operation contains the requested path, not the resolved one, because another program may have
@@ -207,7 +211,7 @@ impl Locked<'_> {
                 }
             }
         }
-        Err(DiskError::FileChanged { path: self.plans.root.join(relative) }.into())
+        Err(DiskError::FileChanged { path: self.plans.root.join(relative) })
     }
 
     /// The texts that planwatch withdrew and that were in the file before this text was saved.

@@ -57,7 +57,7 @@ pub use change::Edit;
 pub use covered::{Coverage, Covered};
 pub use daemon::{DaemonLock, Directories, FileId, Named};
 pub use displaced::{Kept, KeptWhy};
-pub use error::{ChangeError, DiskError};
+pub use error::DiskError;
 pub use external_files::{OutsideFile, OutsideFiles};
 pub use file_system::{Against, Disk, DiskFile, FileKind, Lease, Open, Rename, Stat};
 pub use git_dir::{Head, Worktree};

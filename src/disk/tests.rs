@@ -1,7 +1,6 @@
 //! Tests of reads and writes on the machine's own file system.
 #![expect(clippy::disallowed_methods, reason = "the tests play the editors and other programs")]
 
-use std::convert::Infallible;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, symlink};
@@ -52,10 +51,10 @@ fn step() -> &'static Path {
 }
 
 /// Appends a line, and runs `meanwhile` after each read.
-fn append(locked: &mut Locked<'_>, meanwhile: &mut dyn FnMut()) -> Result<Written, ChangeError<Infallible>> {
+fn append(locked: &mut Locked<'_>, meanwhile: &mut dyn FnMut()) -> Result<Written, DiskError> {
     locked.change(step(), &mut |bytes, _| {
         meanwhile();
-        Ok([bytes, b"ours\n"].concat())
+        Some([bytes, b"ours\n"].concat())
     })
 }
 
@@ -74,8 +73,7 @@ fn a_change_replaces_the_text_and_returns_the_result() {
 fn a_change_that_changes_nothing_does_not_touch_the_file() {
     let it = place();
     let before = it.plans.read(step()).unwrap();
-    let written =
-        lock(&it.plans).change(step(), &mut |bytes, _| Ok::<_, Infallible>(bytes.to_vec())).unwrap();
+    let written = lock(&it.plans).change(step(), &mut |bytes, _| Some(bytes.to_vec())).unwrap();
     assert_eq!(written.done, Done::Nothing);
     assert_eq!(it.plans.read(step()).unwrap(), before);
 }
@@ -158,7 +156,7 @@ fn an_editor_that_saves_every_time_wins() {
         saves += 1;
         fs::write(&path, format!("save {saves}\n")).unwrap();
     });
-    assert!(matches!(outcome, Err(ChangeError::Disk(DiskError::FileChanged { .. }))), "{outcome:?}");
+    assert!(matches!(outcome, Err(DiskError::FileChanged { .. })), "{outcome:?}");
     assert_eq!(it.text("p/step-1.md"), format!("save {saves}\n"));
 }
 
@@ -170,12 +168,12 @@ fn an_edit_that_fails_on_a_new_save_leaves_that_save() {
     let outcome = lock(&it.plans).change(step(), &mut |_, _| {
         calls += 1;
         if calls == 2 {
-            return Err("no longer");
+            return None;
         }
         fs::write(&path, "theirs\n").unwrap();
-        Ok(b"ours\n".to_vec())
+        Some(b"ours\n".to_vec())
     });
-    assert!(matches!(outcome, Err(ChangeError::Refused("no longer"))), "{outcome:?}");
+    assert_eq!(outcome.unwrap().done, Done::Refused);
     assert_eq!(it.text("p/step-1.md"), "theirs\n");
     assert_eq!(it.plans.kept(), []);
 }
@@ -249,7 +247,7 @@ fn a_file_with_two_hard_links_is_not_written_while_another_program_has_it_open()
     fs::hard_link(it.path("p/step-1.md"), &link).unwrap();
     let editor = fs::OpenOptions::new().append(true).open(&link).unwrap();
     let outcome = append(&mut lock(&it.plans), &mut || {});
-    let Err(ChangeError::Disk(error)) = outcome else { panic!("{outcome:?}") };
+    let Err(error) = outcome else { panic!("{outcome:?}") };
     assert!(matches!(error, DiskError::InUse { .. }), "{error:?}");
     assert_eq!((error.code(), it.text("p/step-1.md").as_str()), ("file-changed", "old\n"));
     assert_eq!(fs::read_dir(it.path(".planwatch/displaced")).unwrap().count(), 0);
@@ -300,9 +298,7 @@ fn links_are_followed_inside_only() {
         let error = it.plans.read(Path::new(&format!("q/step-{n}.md"))).unwrap_err();
         assert!(matches!(error, DiskError::LeadsOut { .. }), "{n}: {error:?}");
     }
-    lock(&it.plans)
-        .change(Path::new("q/step-1.md"), &mut |_, _| Ok::<_, Infallible>(b"through\n".to_vec()))
-        .unwrap();
+    lock(&it.plans).change(Path::new("q/step-1.md"), &mut |_, _| Some(b"through\n".to_vec())).unwrap();
     assert_eq!(it.text("p/step-1.md"), "through\n");
     assert!(fs::symlink_metadata(it.path("q/step-1.md")).unwrap().is_symlink());
     assert_eq!(scan(&it.plans).trouble.len(), 5);
@@ -330,7 +326,7 @@ fn special_files_are_reported_without_blocking() {
     );
     let mut locked = lock(&it.plans);
     for n in 2..=4 {
-        let edit = &mut |_: &[u8], _: &[Vec<u8>]| Ok::<_, Infallible>(Vec::new());
+        let edit = &mut |_: &[u8], _: &[Vec<u8>]| Some(Vec::new());
         assert!(locked.change(Path::new(&format!("p/step-{n}.md")), edit).is_err());
     }
 }
@@ -341,7 +337,7 @@ fn names_that_are_not_utf8_are_files_like_others() {
     let name = PathBuf::from(std::ffi::OsStr::from_bytes(b"p/step-\xff.md"));
     fs::write(it.path("p").join(name.file_name().unwrap()), "x\n").unwrap();
     assert_eq!(it.plans.read(&name).unwrap().bytes, b"x\n");
-    lock(&it.plans).change(&name, &mut |_, _| Ok::<_, Infallible>(b"y\n".to_vec())).unwrap();
+    lock(&it.plans).change(&name, &mut |_, _| Some(b"y\n".to_vec())).unwrap();
     assert_eq!(it.plans.read(&name).unwrap().bytes, b"y\n");
     assert!(scan(&it.plans).entries.iter().any(|entry| entry.relative == name));
 }
@@ -463,7 +459,7 @@ fn changes_of_one_file_run_one_at_a_time() {
                     locked
                         .change(step(), &mut |bytes, _| {
                             let n: u32 = std::str::from_utf8(bytes).unwrap().parse().unwrap();
-                            Ok::<_, Infallible>((n + 1).to_string().into_bytes())
+                            Some((n + 1).to_string().into_bytes())
                         })
                         .unwrap();
                 }

@@ -89,6 +89,8 @@ pub enum Done {
     Created,
     /// The file already contained these bytes; it was not touched.
     Nothing,
+    /// The edit returned `None`; the file is as its editors saved it.
+    Refused,
 }
 
 #[derive(Clone, Debug)]

@@ -221,7 +221,7 @@ mod tests {
         // being saved.
         let plans = machine.plans();
         let mut locked = plans.lock(&mut || {}).unwrap();
-        locked.change::<()>(Path::new("p/plan.md"), &mut |_, _| Ok(b"# Plan\n".to_vec())).unwrap();
+        locked.change(Path::new("p/plan.md"), &mut |_, _| Some(b"# Plan\n".to_vec())).unwrap();
         drop(locked);
         let run = |it: &Machine| {
             let request =

@@ -10,7 +10,7 @@ use crate::api::context::{Context, Notice, Planned};
 use crate::api::error::Error;
 use crate::api::precondition;
 use crate::api::views::shown_path;
-use crate::disk::{ChangeError, DiskError, FileOp, Kept, KeptWhy, Locked, Outcome, Recovered};
+use crate::disk::{DiskError, Done, FileOp, Kept, KeptWhy, Locked, Outcome, Recovered};
 use crate::plan::model::Plan;
 use crate::plan::problem::Problem;
 use crate::plan::read;
@@ -137,18 +137,6 @@ struct Round<T> {
     base: Vec<u8>,
     ours: Vec<u8>,
     value: T,
-}
-
-/// Why a run of a decision writes nothing.
-enum Stop<L> {
-    Refused(Error),
-    Left(L),
-}
-
-impl<L> From<Error> for Stop<L> {
-    fn from(error: Error) -> Self {
-        Self::Refused(error)
-    }
 }
 
 /// Keys whose new values no other change can produce, such as lists of records with a time and an author.
@@ -335,33 +323,35 @@ impl<'a> Transaction<'a> {
         };
         let mut rounds: Vec<Round<T>> = Vec::new();
         let mut made = None;
-        let changed = locked.change(Path::new(path), &mut |bytes, shown| {
+        // The error says why nothing is written: the decision leaves the file, or an error.
+        let mut run = |bytes: &[u8], shown: &[Vec<u8>]| {
             made = included(&rounds, bytes, shown);
             if made.is_some() {
                 return Ok(bytes.to_vec());
             }
-            let (ours, value) = match decide(bytes)? {
+            let (ours, value) = match decide(bytes).map_err(Err)? {
                 Decision::Write(ours, value) => (ours, value),
-                Decision::Leave(left) => return Err(Stop::Left(left)),
+                Decision::Leave(left) => return Err(Ok(left)),
             };
-            precondition::check_looked_at(self.context)?;
+            precondition::check_looked_at(self.context).map_err(Err)?;
             if rounds.first().is_some_and(|it| replaces_a_save(it, bytes, &ours)) {
                 let path = self.context.plans.root().join(path);
-                return Err(Stop::Refused(Error::Disk(DiskError::FileChanged { path })));
+                return Err(Err(Error::Disk(DiskError::FileChanged { path })));
             }
             idempotency::prepare_record(self.context, &self.verb, vec![path.to_owned()], || {
                 diff::unified(&shown_path(&self.context.root_name(), path), Some(bytes), Some(&ours))
             });
             rounds.push(Round { base: bytes.to_vec(), ours: ours.clone(), value });
             Ok(ours)
-        });
-        let written = match changed {
-            Ok(written) => written,
-            Err(ChangeError::Disk(error)) => return Err(Error::Disk(error)),
-            Err(ChangeError::Refused(Stop::Refused(error))) => return Err(error),
-            Err(ChangeError::Refused(Stop::Left(left))) => return Ok(Decision::Leave(left)),
         };
+        let mut stop = None;
+        let written = locked.change(Path::new(path), &mut |bytes, shown| {
+            run(bytes, shown).map_err(|it| stop = Some(it)).ok()
+        })?;
         report_kept(self.context, &written.kept);
+        if let Some(stop) = stop.filter(|_| written.done == Done::Refused) {
+            return stop.map(Decision::Leave);
+        }
         // `Locked::change` succeeds only after at least one run of the decision.
         let last = made.unwrap_or(rounds.len().saturating_sub(1));
         let Round { base, ours, value } = rounds.swap_remove(last);

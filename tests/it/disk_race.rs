@@ -6,7 +6,6 @@
 #![expect(clippy::print_stdout, reason = "the figures are what `scripts/reliability` shows")]
 #![expect(clippy::disallowed_methods, reason = "the test plays the editors, sized by the environment")]
 
-use std::convert::Infallible;
 use std::fs;
 use std::io::Write;
 use std::path::Path;
@@ -14,7 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use planwatch::disk::{ChangeError, DiskError, PlansDir, RealDisk};
+use planwatch::disk::{DiskError, PlansDir, RealDisk};
 
 #[derive(Clone, Copy, Debug)]
 enum Editor {
@@ -133,16 +132,15 @@ fn round(editor: Editor, name: Name, changes: usize, pace: Duration, tally: &mut
         for n in 1..=changes {
             done.store(n, Ordering::Relaxed);
             let mut locked = plans.lock(&mut || {}).unwrap();
-            let changed = locked
-                .change(Path::new("p/step-1.md"), &mut |bytes, _| Ok::<_, Infallible>(set_number(bytes, n)));
+            let changed = locked.change(Path::new("p/step-1.md"), &mut |bytes, _| Some(set_number(bytes, n)));
             match changed {
                 Ok(_) => {}
-                Err(ChangeError::Disk(
+                Err(
                     DiskError::FileChanged { .. }
                     | DiskError::HalfSaved { .. }
                     | DiskError::InUse { .. }
                     | DiskError::NotFound { .. },
-                )) => tally.refused += 1,
+                ) => tally.refused += 1,
                 Err(error) => panic!("{error:?}"),
             }
             drop(locked);
@@ -178,7 +176,7 @@ fn a_late_save_into_an_open_file_is_stored() {
     let text = "x".repeat(1 << 20);
     let n_written = (1..1000).find(|n| {
         let mut locked = plans.lock(&mut || {}).unwrap();
-        let edit = &mut |_: &[u8], _: &[Vec<u8>]| Ok::<_, Infallible>(format!("{n}\n{text}").into_bytes());
+        let edit = &mut |_: &[u8], _: &[Vec<u8>]| Some(format!("{n}\n{text}").into_bytes());
         locked.change(Path::new("p/step-1.md"), edit).unwrap();
         drop(locked);
         fs::read_dir(&displaced).unwrap().count() < *n

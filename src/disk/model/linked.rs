@@ -2,7 +2,7 @@
 
 use super::exhaustive::open;
 use super::*;
-use crate::disk::ChangeError;
+use crate::disk::Done;
 
 const OTHER: &str = "/plans/q/step-1.md";
 
@@ -24,13 +24,9 @@ fn claim(disk: &ModelDisk) -> bool {
     let plans = open(disk).unwrap();
     let mut locked = plans.lock(&mut || {}).unwrap();
     let claimed = locked.change(Path::new("p/step-1.md"), &mut |text, _| {
-        if text == b"pending\n" { Ok(b"in progress\n".to_vec()) } else { Err("not pending") }
+        (text == b"pending\n").then(|| b"in progress\n".to_vec())
     });
-    match claimed {
-        Ok(_) => true,
-        Err(ChangeError::Refused("not pending") | ChangeError::Disk(_)) => false,
-        Err(error) => panic!("{error}"),
-    }
+    claimed.is_ok_and(|it| it.done == Done::Replaced)
 }
 
 #[test]

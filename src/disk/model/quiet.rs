@@ -44,7 +44,7 @@ fn fill(disk: &ModelDisk, n: usize, len: usize) {
     let plans = open(disk).unwrap();
     let mut locked = plans.lock(&mut || {}).unwrap();
     let text = [format!("{n}\n").into_bytes(), vec![b'x'; len]].concat();
-    locked.change(Path::new("p/step-1.md"), &mut |_, _| Ok::<_, ()>(text.clone())).unwrap();
+    locked.change(Path::new("p/step-1.md"), &mut |_, _| Some(text.clone())).unwrap();
     disk.world().state.clock += 2_000_000_000;
 }
 

@@ -2,7 +2,7 @@
 //! leads to, or afterwards.
 
 use super::*;
-use crate::disk::{ChangeError, FileOp, Keyed, PlansDir, UndoError};
+use crate::disk::{FileOp, Keyed, PlansDir, UndoError};
 
 const LINK: &str = "/plans/p/step-1.md";
 const FILE: &str = "/plans/behind/one.md";
@@ -28,13 +28,9 @@ fn append(plans: &PlansDir, key: Option<Keyed>) -> bool {
     locked.begin("note", "1");
     let edit = &mut |text: &[u8], shown: &[Vec<u8>]| {
         let is_included = text.ends_with(b"ours\n") && !shown.is_empty();
-        Ok::<_, ()>(if is_included { text.to_vec() } else { [text, b"ours\n"].concat() })
+        Some(if is_included { text.to_vec() } else { [text, b"ours\n"].concat() })
     };
-    match locked.change(step(), edit) {
-        Ok(_) => true,
-        Err(ChangeError::Disk(_)) => false,
-        Err(error) => panic!("{error:?}"),
-    }
+    locked.change(step(), edit).is_ok()
 }
 
 fn change(plans: &PlansDir) -> bool {

@@ -14,7 +14,7 @@ fn start() -> Machine {
     let plans = machine.plans();
     let mut locked = plans.lock(&mut || {}).unwrap();
     locked.begin("set", "1");
-    locked.change::<()>(&path("p/step-1.md"), &mut |_, _| Ok(b"first\n".to_vec())).unwrap();
+    locked.change(&path("p/step-1.md"), &mut |_, _| Some(b"first\n".to_vec())).unwrap();
     drop(locked);
     machine
 }
@@ -91,7 +91,7 @@ fn a_killed_batch_is_one_change_for_undo_once_it_is_finished() {
 fn change(plans: &PlansDir, verb: &str, file: &str, text: &str) {
     let mut locked = plans.lock(&mut || {}).unwrap();
     locked.begin(verb, "1");
-    locked.change::<()>(&path(file), &mut |_, _| Ok(text.as_bytes().to_vec())).unwrap();
+    locked.change(&path(file), &mut |_, _| Some(text.as_bytes().to_vec())).unwrap();
 }
 
 /// The entries of the undo list, newest first: the verb, the id, and the code of the error if it cannot be undone now.
@@ -177,7 +177,7 @@ fn created(plans: &PlansDir) -> bool {
 fn changed(plans: &PlansDir) -> bool {
     let Ok(mut locked) = plans.lock(&mut || {}) else { return false };
     locked.begin("replace", "2");
-    locked.change::<()>(&path("p/step-1.md"), &mut |_, _| Ok(b"second\n".to_vec())).is_ok()
+    locked.change(&path("p/step-1.md"), &mut |_, _| Some(b"second\n".to_vec())).is_ok()
 }
 
 /// Checks a verb on a disk with little room: the verb is refused, or `undo` reverts exactly this verb, or `undo`

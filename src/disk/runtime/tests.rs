@@ -12,7 +12,7 @@ fn lock(plans: &PlansDir) -> Locked<'_> {
 fn append(plans: &PlansDir, line: &str) {
     let mut locked = lock(plans);
     locked.begin("note", "now");
-    let mut edit = |bytes: &[u8], _: &[Vec<u8>]| Ok::<_, ()>([bytes, line.as_bytes()].concat());
+    let mut edit = |bytes: &[u8], _: &[Vec<u8>]| Some([bytes, line.as_bytes()].concat());
     locked.change(Path::new("p/step-1.md"), &mut edit).unwrap();
 }
 

@@ -21,7 +21,7 @@ fn a_file_behind_a_symbolic_link_that_is_being_saved_is_not_written_to() {
     let mut locked = lock(&it.plans);
     locked.ask_for_lengths(&Longer);
     let refused = append(&mut locked, &mut || {});
-    assert!(matches!(refused, Err(ChangeError::Disk(DiskError::HalfSaved { .. }))), "{refused:?}");
+    assert!(matches!(refused, Err(DiskError::HalfSaved { .. })), "{refused:?}");
     let (before, after) = (b"old\n".to_vec(), b"new\n".to_vec());
     let ops = vec![FileOp::Change { path: step().to_path_buf(), before, after }];
     let refused = locked.batch("replace", "1", ops);

@@ -336,7 +336,7 @@ impl Play {
             let text = String::from_utf8_lossy(bytes);
             let lines = text.lines().filter(|it| !it.starts_with("claim:"));
             let text = lines.map(|it| format!("{it}\n")).collect::<String>();
-            Ok::<_, std::convert::Infallible>(text.replace("in_progress", "pending").into_bytes())
+            Some(text.replace("in_progress", "pending").into_bytes())
         };
         locked.change(&path, &mut edit).unwrap();
     }

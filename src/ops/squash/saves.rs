@@ -20,7 +20,7 @@ fn machine(other: &str) -> Machine {
     // This change makes the undo log record the file's length, so that a truncated file does not count as a short one.
     let plans = machine.plans();
     let mut locked = plans.lock(&mut || {}).unwrap();
-    locked.change::<()>(Path::new("p/step-1.md"), &mut |_, _| Ok(step("1").into_bytes())).unwrap();
+    locked.change(Path::new("p/step-1.md"), &mut |_, _| Some(step("1").into_bytes())).unwrap();
     drop(locked);
     machine
 }

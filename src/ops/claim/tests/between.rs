@@ -86,8 +86,7 @@ pub(super) fn happens(machine: &mut Machine, seconds: &mut i64, between: &Betwee
             request.and_then(|it| renew(&context, &it).ok());
         }
         Between::Save(path, text) => {
-            let mut edit =
-                |_: &[u8], _: &[Vec<u8>]| Ok::<_, std::convert::Infallible>(text.as_bytes().to_vec());
+            let mut edit = |_: &[u8], _: &[Vec<u8>]| Some(text.as_bytes().to_vec());
             plans.lock(&mut || {}).unwrap().change(std::path::Path::new(path), &mut edit).unwrap();
         }
         Between::Write(path, text) => {
