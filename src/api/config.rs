@@ -108,7 +108,7 @@ impl Config {
             commit_template: reader.commit_template(),
             sync: reader.sync(),
         };
-        reader.problems.sort();
+        reader.problems.sort_unstable();
         (config, reader.problems)
     }
 }

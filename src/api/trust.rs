@@ -197,7 +197,7 @@ pub fn list(context: &Context) -> Vec<Trusted> {
     let Some(store) = store(context) else { return Vec::new() };
     let read = |name: &String| store.read(name).as_deref().and_then(Trusted::read);
     let mut all: Vec<_> = store.names().iter().filter_map(read).collect();
-    all.sort_by(|a, b| (&a.path, &a.hash).cmp(&(&b.path, &b.hash)));
+    all.sort_unstable_by(|a, b| (&a.path, &a.hash).cmp(&(&b.path, &b.hash)));
     all
 }
 

@@ -149,7 +149,7 @@ pub(super) fn kept(plans: &PlansDir) -> Vec<Kept> {
             found.push(Kept { path: version.path.shown(), kept: at, why });
         }
     }
-    found.sort_by(|a, b| a.kept.cmp(&b.kept));
+    found.sort_unstable_by(|a, b| a.kept.cmp(&b.kept));
     found
 }
 
@@ -207,7 +207,7 @@ fn is_still_in_file(disk: &dyn Disk, root: &Path, version: &VersionName, all: &[
     let now = Content::of(&bytes);
     let mut made = version.new;
     let mut later: Vec<_> = all.iter().filter(|it| it.path == version.path && it.id > version.id).collect();
-    later.sort_by_key(|it| it.id);
+    later.sort_unstable_by_key(|it| it.id);
     for next in later {
         if made == now {
             break;

@@ -49,7 +49,7 @@ impl Locked<'_> {
         let dir = dir(self.plans);
         let names = disk.names(&dir).unwrap_or_default();
         let mut versions: Vec<_> = names.iter().filter_map(|name| VersionName::parse(name)).collect();
-        versions.sort_by_key(|version| version.id);
+        versions.sort_unstable_by_key(|version| version.id);
         if versions.is_empty() {
             return;
         }

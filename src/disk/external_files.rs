@@ -88,8 +88,8 @@ impl Reach<'_> {
                 }
             }
         }
-        found.files.sort_by(|a, b| a.relative.cmp(&b.relative));
-        found.unread.sort_by(|a, b| a.0.cmp(&b.0));
+        found.files.sort_unstable_by(|a, b| a.relative.cmp(&b.relative));
+        found.unread.sort_unstable_by(|a, b| a.0.cmp(&b.0));
         Ok(found)
     }
 }

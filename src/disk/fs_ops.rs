@@ -89,7 +89,7 @@ pub(super) fn remove_oldest(disk: &dyn Disk, dir: &Path, most: usize) -> io::Res
     let files = disk.list(dir)?.into_iter().filter_map(|(name, stat)| Some((stat.ok()?, name)));
     let files = files.filter(|(it, _)| it.kind == FileKind::File);
     let mut files: Vec<_> = files.map(|(stat, name)| (stat.mtime_ns, name)).collect();
-    files.sort();
+    files.sort_unstable();
     files.truncate(files.len().saturating_sub(most));
     files.into_iter().for_each(|(_, name)| drop(disk.remove(&dir.join(name))));
     Ok(())

@@ -81,7 +81,7 @@ fn below(table: &[u8], root: &Path) -> Vec<String> {
         (!is_runtime(first)).then(|| relative.to_string_lossy().into_owned())
     };
     let mut below: Vec<_> = table.split(|it| *it == b'\n').filter_map(point).collect();
-    below.sort();
+    below.sort_unstable();
     below.dedup();
     below
 }

@@ -305,7 +305,7 @@ mod tests {
         assert_eq!(text(&plans, "a/plan.md"), "# A\n");
         assert_eq!(text(&plans, "a/step-3.md"), "not-found");
         let mut names = plans.names(Path::new("a"));
-        names.sort();
+        names.sort_unstable();
         assert_eq!(names, ["plan.md", "step-1.md", "step-2.md"]);
         let scanned = plans.scan_plan(Path::new("a")).entries;
         let lens: Vec<_> = scanned.iter().map(|it| it.stat.len).collect();

@@ -37,7 +37,7 @@ impl PlansDir {
         let bytes = read_own(&*self.disk, &journal, u64::MAX).ok()??;
         let Journal { verb, at, ops, .. } = Journal::decode(&bytes)?;
         let mut paths: Vec<_> = ops.iter().flat_map(|it| <[_; 2]>::from(it.names())).flatten().collect();
-        paths.sort();
+        paths.sort_unstable();
         paths.dedup();
         let paths = paths.into_iter().map(std::path::Path::to_path_buf).collect();
         Some(Pending { verb, at, paths })

@@ -28,7 +28,7 @@ impl PlansDir {
         let real = if relative.as_os_str().is_empty() { Ok(PathBuf::new()) } else { self.resolve(relative) };
         let found = real.ok().and_then(|it| self.disk.names(&self.root.join(it)).ok()).unwrap_or_default();
         let mut names: Vec<_> = found.into_iter().filter_map(|it| it.into_string().ok()).collect();
-        names.sort();
+        names.sort_unstable();
         names
     }
 
@@ -43,7 +43,7 @@ impl PlansDir {
             other => other?,
         };
         let mut names: Vec<_> = names.into_iter().filter_map(|it| it.into_string().ok()).collect();
-        names.sort();
+        names.sort_unstable();
         Ok(Some(names))
     }
 

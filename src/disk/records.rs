@@ -136,7 +136,7 @@ impl Records {
         let names = self.disk.names(&self.dir).unwrap_or_default();
         let mut names: Vec<_> = names.into_iter().filter_map(|it| it.into_string().ok()).collect();
         names.retain(|it| it != LOCK && !it.starts_with("draft."));
-        names.sort();
+        names.sort_unstable();
         names
     }
 

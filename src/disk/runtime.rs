@@ -372,7 +372,7 @@ pub(super) fn foreign_dirs(disk: &dyn Disk, root: &Path) -> Vec<PathBuf> {
     let ours = |name: &OsString| name.as_bytes().starts_with(prefix.as_bytes());
     let mut found: Vec<_> =
         disk.names(root).unwrap_or_default().into_iter().filter(ours).map(PathBuf::from).collect();
-    found.sort();
+    found.sort_unstable();
     found
 }
 

@@ -70,7 +70,7 @@ impl PlansDir {
             }
         }
         // Comparing bytes is faster than comparing paths. The order is the same if `/` comes before all other bytes.
-        dirs.sort_by(|a, b| in_path_order(&a.relative).cmp(in_path_order(&b.relative)));
+        dirs.sort_unstable_by(|a, b| in_path_order(&a.relative).cmp(in_path_order(&b.relative)));
         (dirs, scan)
     }
 
@@ -223,7 +223,7 @@ impl Scan {
     }
 
     pub(super) fn sorted(mut self) -> Self {
-        self.entries.sort_by(|a, b| a.relative.cmp(&b.relative));
+        self.entries.sort_unstable_by(|a, b| a.relative.cmp(&b.relative));
         self.trouble.sort_by(|a, b| a.relative.cmp(&b.relative));
         self
     }

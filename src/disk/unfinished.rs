@@ -47,7 +47,7 @@ impl PlansDir {
                 number: journal.id,
             });
         }
-        found.sort_by(|a, b| a.id.cmp(&b.id));
+        found.sort_unstable_by(|a, b| a.id.cmp(&b.id));
         Ok(found)
     }
 

@@ -69,7 +69,7 @@ impl UserStore {
         let found = self.disk.names(&self.dir).unwrap_or_default();
         let mut names: Vec<_> = found.into_iter().filter_map(|it| it.into_string().ok()).collect();
         names.retain(|it| is_name(it));
-        names.sort();
+        names.sort_unstable();
         names
     }
 

@@ -190,7 +190,7 @@ impl CommonTermQuery<'_> {
         let all = all.collect::<Result<Vec<(f64, i64)>, _>>()?;
         let found = all.into_iter().map(|(rank, id)| search::found(self.connection, rank, id));
         let mut found = found.collect::<Result<Vec<_>, _>>()?;
-        found.sort_by(|a, b| a.rank.total_cmp(&b.rank).then_with(|| search::order(a, b)));
+        found.sort_unstable_by(|a, b| a.rank.total_cmp(&b.rank).then_with(|| search::order(a, b)));
         Ok(found)
     }
 
@@ -206,7 +206,7 @@ impl CommonTermQuery<'_> {
             (None, _) => self.owned(&self.others(matches.table)?)?,
         };
         found.extend(others);
-        found.sort_by(search::order);
+        found.sort_unstable_by(search::order);
         found.truncate(most);
         Ok(found)
     }

@@ -296,11 +296,11 @@ pub(super) fn unsearched<'h>(
     let mut known = known.collect::<Result<HashMap<Key, Version>, _>>()?;
     let mut missing: Vec<_> = heads.unwrap_or_default().iter().collect();
     missing.retain(|it| known.remove(&it.key) != Some(it.version));
-    missing.sort_by(|a, b| a.key.cmp(&b.key));
+    missing.sort_unstable_by(|a, b| a.key.cmp(&b.key));
     let other = |it: &&Texts| known.remove(&it.key) != Some(it.version);
     let records = records.iter().filter(other).cloned().collect();
     let mut gone: Vec<_> = known.into_keys().collect();
-    gone.sort();
+    gone.sort_unstable();
     Ok(Unsearched { missing, gone, records })
 }
 
@@ -349,7 +349,7 @@ pub(super) fn search(connection: &Connection, query: &Query) -> Result<Vec<Match
     }
     let mut found =
         all.into_iter().map(|(rank, id)| found(connection, rank, id)).collect::<Result<Vec<_>, _>>()?;
-    found.sort_by(|a, b| a.rank.total_cmp(&b.rank).then_with(|| order(a, b)));
+    found.sort_unstable_by(|a, b| a.rank.total_cmp(&b.rank).then_with(|| order(a, b)));
     found.truncate(query.limit);
     Ok(found)
 }

@@ -104,7 +104,7 @@ pub fn check(context: &Context, request: &CheckRequest) -> Result<CheckReport, E
     if request.git {
         problems.extend(changed_after_removal::problems(context)?);
         problems.extend(foreign::problems(context, &plans));
-        problems.sort();
+        problems.sort_unstable();
     }
     let hints = plans
         .live()
@@ -140,7 +140,7 @@ fn kept(context: &Context) -> Option<String> {
 fn problems(context: &Context, plans: &Plans, mut found: Vec<Problem>) -> Vec<Problem> {
     found.extend(plans.iter().flat_map(|it| problems_of_plan(context, plans, it)));
     found.extend(problems_outside_plans(context));
-    found.sort();
+    found.sort_unstable();
     found.dedup();
     found
 }

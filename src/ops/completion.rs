@@ -17,7 +17,7 @@ use crate::store::removed::ARCHIVE;
 /// The names of plans that are not archived, in order; no plan is read.
 pub fn plans(context: &Context) -> Vec<String> {
     let mut names = load::plan_names(context);
-    names.sort();
+    names.sort_unstable();
     names
 }
 
@@ -27,7 +27,7 @@ pub fn archived_plans(context: &Context) -> Vec<String> {
     let is_plan =
         |it: &String| PlanId::is_plan_name(it) && context.plans.is_dir(&Path::new(ARCHIVE).join(it));
     let mut names: Vec<_> = names.into_iter().filter(is_plan).collect();
-    names.sort();
+    names.sort_unstable();
     names
 }
 

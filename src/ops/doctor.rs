@@ -316,7 +316,7 @@ fn unfinished(context: &Context, of_project: Option<String>) -> Check {
         let journal = shown_path(&root, &it.journal.to_string_lossy());
         let mut files: Vec<_> =
             it.ops.iter().map(|op| shown_path(&root, &path_of(op).to_string_lossy())).collect();
-        files.sort();
+        files.sort_unstable();
         files.dedup();
         format!("{}: `{}` of {} in {journal}, on {}", it.id, it.verb, it.at, files.join(", "))
     };

@@ -182,7 +182,7 @@ pub fn git_resolve(context: &Context, request: &GitResolveRequest) -> Result<Git
         resolving.stage(&done, written.take())?;
     }
     resolved?;
-    done.files.sort_by(|a, b| a.path.cmp(&b.path));
+    done.files.sort_unstable_by(|a, b| a.path.cmp(&b.path));
     Ok(GitResolveReport { dry_run: request.mode == Mode::DryRun, files: done.files, diff: done.diff })
 }
 

@@ -119,7 +119,7 @@ fn chosen<'a>(context: &Context, plan: &'a Plan, texts: &[String]) -> Result<Vec
             steps.push(step);
         }
     }
-    steps.sort_by(|a, b| a.id.number.cmp(&b.id.number));
+    steps.sort_unstable_by(|a, b| a.id.number.cmp(&b.id.number));
     if steps.len() < 2 {
         let hint =
             format!("name two or more, as in `planwatch squash {} 2 3 --title TITLE`", shell_word(&plan.id));

@@ -139,7 +139,7 @@ pub fn stats(context: &Context, request: &StatsRequest) -> Result<StatsReport, E
     }
     let mut waiting: Vec<_> =
         plans.live().filter(is_asked).flat_map(|it| waiting(&plans, it, context.now)).collect();
-    waiting.sort_by(|a, b| (a.since, &a.id).cmp(&(b.since, &b.id)));
+    waiting.sort_unstable_by(|a, b| (a.since, &a.id).cmp(&(b.since, &b.id)));
     waiting.truncate(LONGEST);
     Ok(count.report(named.map(|it| it.to_string()), request.by_agent, waiting))
 }

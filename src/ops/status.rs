@@ -271,7 +271,7 @@ fn finished(views: &Views<'_>, days: u32, most: usize) -> (Vec<Finished>, usize)
         .filter(|(_, it)| it.standing().is(StepStatus::Completed))
         .filter_map(|(plan, it)| Some((it.closed_at().filter(is_recent)?, plan, it)))
         .collect();
-    found.sort_by(|a, b| b.0.cmp(&a.0).then_with(|| a.2.id.cmp(&b.2.id)));
+    found.sort_unstable_by(|a, b| b.0.cmp(&a.0).then_with(|| a.2.id.cmp(&b.2.id)));
     let by = |step: &Step| step.closing_attempt().and_then(|it| it.by.clone());
     let shown = first(&found, most).iter().map(|(at, plan, it)| Finished {
         step: views.step(plan, it),

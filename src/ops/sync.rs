@@ -162,7 +162,7 @@ fn report(sync: &Sync<'_>, seen: &Seen) -> SyncReport {
     }
     // A moved step is listed once, under its present id.
     claims.extend(own.iter().filter(|it| it.under.is_none()).map(own_claim));
-    claims.sort_by(|a, b| (&a.step, a.own).cmp(&(&b.step, b.own)));
+    claims.sort_unstable_by(|a, b| (&a.step, a.own).cmp(&(&b.step, b.own)));
     SyncReport {
         dry_run: false,
         remote: sync.config.remote.clone(),

@@ -334,7 +334,7 @@ fn of_records(context: &Context, ops: &[FileOp]) -> OfRecords {
     }
     let named = of.moves.iter().flat_map(|(from, to)| [from.clone(), to.clone()]);
     of.steps.extend(named.collect::<Vec<_>>());
-    of.steps.sort();
+    of.steps.sort_unstable();
     of.steps.dedup();
     of
 }

@@ -33,7 +33,7 @@ impl Plans {
     ///
     /// Problems between files are not detected here; see [`Plans::judged`].
     pub fn new(mut plans: Vec<Plan>) -> Self {
-        plans.sort_by(|a, b| {
+        plans.sort_unstable_by(|a, b| {
             (a.is_archived, &a.id, a.id.as_str()).cmp(&(b.is_archived, &b.id, b.id.as_str()))
         });
         let mut sorted = Self { plans, ..Self::default() };
@@ -208,7 +208,7 @@ impl Plans {
             folded.entry((plan.is_archived, folded_name(plan.id.as_str()))).or_default().push(at);
         }
         let mut clashes: Vec<_> = folded.into_iter().filter(|(_, it)| it.len() > 1).collect();
-        clashes.sort();
+        clashes.sort_unstable();
         let report = |at: usize, all: &[usize]| {
             let others = all.iter().filter(|it| **it != at).map(|it| format!("`{}`", self.plans[*it].id));
             let message =

@@ -168,7 +168,7 @@ mod tests {
             assert!(plan.steps.iter().all(|it| it.ranges.len() <= 1), "{section}");
             for step in &plan.steps {
                 let mut all: Vec<_> = plan.spelled_out(step).into_iter().map(|it| it.number).collect();
-                all.sort();
+                all.sort_unstable();
                 let before: Vec<_> = plan.steps.iter().map(|it| it.id.number.clone()).collect();
                 let end = before.partition_point(|it| *it < step.id.number).min(299);
                 assert_eq!(all, before[..end], "{section}: {}", step.id);

@@ -237,7 +237,7 @@ pub fn near<'a>(words: &str, candidates: impl IntoIterator<Item = &'a str>) -> V
             }
         })
         .collect();
-    found.sort();
+    found.sort_unstable();
     found.dedup();
     found.into_iter().map(|(_, it)| it.to_owned()).collect()
 }

@@ -29,7 +29,7 @@ pub(super) fn end(claim: &str, group: Option<Pid>, grace: Duration) {
     let mut groups: Vec<_> =
         working.chain(with("PLANWATCH_VERIFY", claim).into_iter().filter_map(group_of)).collect();
     groups.retain(|it| *it != own);
-    groups.sort_by_key(|it| it.as_raw_nonzero());
+    groups.sort_unstable_by_key(|it| it.as_raw_nonzero());
     groups.dedup();
     groups.into_iter().for_each(|it| end_group(it, grace));
 }

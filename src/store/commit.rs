@@ -84,7 +84,7 @@ pub(crate) fn commit(
     let branch = git.check_may_commit()?;
     let targets = names.iter().map(|it| resolve::target(context, it)).collect::<Result<Vec<_>, _>>()?;
     let (mut changes, left) = own_changes(context, &git, &targets)?;
-    changes.sort_by(|a, b| a.path.cmp(&b.path));
+    changes.sort_unstable_by(|a, b| a.path.cmp(&b.path));
     let mut report = CommitReport { dry_run: mode == Mode::DryRun, left, ..CommitReport::default() };
     report.branch = Some(branch.strip_prefix("refs/heads/").unwrap_or(&branch).to_owned());
     if changes.is_empty() {

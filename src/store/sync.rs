@@ -195,7 +195,7 @@ impl<'a> Sync<'a> {
         let branch =
             |it: &seen::Sighting| it.record.as_ref().filter(|it| it.state.has_ended())?.branch.clone();
         let mut names: Vec<_> = before.records.values().filter_map(branch).collect();
-        names.sort();
+        names.sort_unstable();
         names.dedup();
         if names.is_empty() {
             return Ok(());

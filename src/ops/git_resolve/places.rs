@@ -384,7 +384,7 @@ impl<'a> Places<'a> {
     fn lost(&self, group: &Group, target: &Path) -> Vec<PathBuf> {
         let sides = group.ours.iter().chain(&group.theirs).map(|(path, _)| path);
         let mut lost: Vec<_> = sides.chain(&group.paths).filter(|it| *it != target).cloned().collect();
-        lost.sort();
+        lost.sort_unstable();
         lost.dedup();
         lost
     }

@@ -63,7 +63,7 @@ pub(super) fn make(
     let relinked = relink::dependants(context, plans, &line.plan, gone, (&named, left))?;
     making.ops.extend(relinked.ops);
     steps.extend(wanted.left_out().map(|it| wanted.followed(it)));
-    steps.sort_by(|a, b| a.id.number.cmp(&b.id.number));
+    steps.sort_unstable_by(|a, b| a.id.number.cmp(&b.id.number));
     let plan = making.read_again(Plan { steps, ..line.plan });
     Ok(Made { ops: making.ops, hints: relinked.hints, plan })
 }

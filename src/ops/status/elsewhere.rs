@@ -31,7 +31,7 @@ pub struct OnBranch {
 pub(super) fn on_branches(context: &Context, plans: &Plans) -> Result<Vec<OnBranch>, Error> {
     let found = unmerged_steps(context)?;
     let mut said: Vec<_> = found.iter().filter_map(|it| on_branch(plans.step(&it.id)?, it)).collect();
-    said.sort_by(|a, b| b.at.cmp(&a.at).then_with(|| (&a.id, &a.branch).cmp(&(&b.id, &b.branch))));
+    said.sort_unstable_by(|a, b| b.at.cmp(&a.at).then_with(|| (&a.id, &a.branch).cmp(&(&b.id, &b.branch))));
     Ok(said)
 }
 

@@ -270,7 +270,7 @@ impl Of<'_> {
                 Some(other) => waits.push(other.clone()),
             }
         }
-        waits.sort();
+        waits.sort_unstable();
         waits
     }
 

@@ -374,7 +374,7 @@ fn readiness(plans: &Plans) -> impl PartialEq + std::fmt::Debug + use<> {
         let step = |it: &Step| {
             let mut open: Vec<_> =
                 open_dependencies(plans, plan, it).into_iter().map(|it| format!("{it:?}")).collect();
-            open.sort();
+            open.sort_unstable();
             let codes: Vec<_> = it.problems.iter().map(|it| it.code).collect();
             (is_ready(plans, plan, it, now()), open, codes)
         };

@@ -38,7 +38,7 @@ impl PlanReferences {
     pub(crate) fn by(plan: &Plan) -> Self {
         let mut named: Vec<_> = plan.steps.iter().flat_map(|it| &it.depends).map(|it| &it.plan).collect();
         named.retain(|it| !plan.is_archived && **it != plan.id);
-        named.sort();
+        named.sort_unstable();
         named.dedup();
         let key = Key { is_archived: plan.is_archived, name: plan.id.as_str().to_owned() };
         Self { key, named: named.into_iter().cloned().collect() }

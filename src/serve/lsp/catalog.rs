@@ -189,7 +189,7 @@ impl Catalog {
         (plans, plan, now): (&Plans, &Plan, Time),
         mut problems: Vec<Problem>,
     ) {
-        problems.sort();
+        problems.sort_unstable();
         problems.dedup();
         self.words.note(plan);
         self.plans.insert(key, PlanEntry::of(plans, plan, now, problems));

@@ -152,7 +152,7 @@ pub(super) fn all_names(
     // All files share one context. A plan may have hundreds of files, and making a context costs more than reading one.
     let Ok(context) = tree.context() else { return Vec::new() };
     files.extend(files_outside_plans(&context));
-    files.sort();
+    files.sort_unstable();
     files.dedup();
     let mut found = Vec::new();
     for relative in files {

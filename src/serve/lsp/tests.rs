@@ -179,7 +179,7 @@ fn a_plan_is_judged_as_by_check() {
 }
 
 fn sorted(mut problems: Vec<Problem>) -> Vec<Problem> {
-    problems.sort();
+    problems.sort_unstable();
     problems.dedup();
     problems
 }
@@ -357,7 +357,7 @@ fn links_follow_a_plan_that_an_editor_renames() {
     };
     let mut changes: Vec<_> = edit["documentChanges"].as_array().unwrap().iter().map(shown).collect();
     assert_eq!(changes.pop().unwrap(), "rename file:///plans/new");
-    changes.sort();
+    changes.sort_unstable();
     assert_eq!(
         changes,
         [

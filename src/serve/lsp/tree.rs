@@ -325,7 +325,7 @@ impl Tree {
         let mut judged = Judged { plans, key: key.clone(), problems: Vec::new(), now: context.now, kept };
         if let Some(plan) = judged.plan() {
             let mut problems = check::problems_of_plan(context, &judged.plans, plan);
-            problems.sort();
+            problems.sort_unstable();
             problems.dedup();
             // An editor may still show the text from before the claim, so this problem is not reported for
             // open files.

@@ -152,7 +152,7 @@ fn files_of(plans: &Plans, basis: &CacheKey) -> HashMap<String, Vec<SourceFile>>
             etag.as_ref().map(|etag| (path.clone(), etag.clone(), modified))
         };
         let mut all: Vec<_> = all.filter_map(noted).collect();
-        all.sort();
+        all.sort_unstable();
         (directory(&plan.path).to_owned(), all)
     };
     plans.live().filter(is_asked).map(files).collect()

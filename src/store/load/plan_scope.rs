@@ -245,7 +245,7 @@ mod tests {
         let mut seen = HashSet::new();
         let own = PlanId::new("b");
         let mut new: Vec<_> = unseen(&mut seen, &own, steps()).iter().map(ToString::to_string).collect();
-        new.sort();
+        new.sort_unstable();
         assert_eq!(new, ["a:1", "a:2", "a:3"]);
         assert!(unseen(&mut seen, &own, steps()).is_empty());
         assert!(unseen(&mut HashSet::new(), &PlanId::new("a"), steps()).is_empty());

@@ -192,7 +192,7 @@ fn after(files: Vec<FileRow>, head: Option<&Head>, now: i64) -> Vec<FileRow> {
         old.iter().filter(is_of_plan).filter(is_missing).filter_map(|it| it.vanished(now)).collect();
     if !vanished.is_empty() {
         files.extend(vanished);
-        files.sort_by(|a, b| a.name.cmp(&b.name));
+        files.sort_unstable_by(|a, b| a.name.cmp(&b.name));
     }
     files
 }

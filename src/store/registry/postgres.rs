@@ -207,7 +207,7 @@ async fn make_all(
     let mut answers = vec![Answer::NotTried; changes.len()];
     // The changes are made in the order of their names, so that two such calls cannot deadlock.
     let mut order: Vec<usize> = (0..changes.len()).collect();
-    order.sort_by_key(|nth| changes[*nth].name().clone());
+    order.sort_unstable_by_key(|nth| changes[*nth].name().clone());
     for nth in order {
         let answer = make(&transaction, repo, &changes[nth]).await?;
         let is_lost = answer == Answer::Lost;

@@ -40,7 +40,7 @@ fn listed(registry: &dyn ClaimRegistry) -> Vec<(String, Revision, Option<String>
     let all = registry.list().unwrap().into_iter();
     let mut all: Vec<_> =
         all.map(|Listed { name, revision, body, .. }| (name.to_string(), revision, body)).collect();
-    all.sort_by(|a, b| a.0.cmp(&b.0));
+    all.sort_unstable_by(|a, b| a.0.cmp(&b.0));
     all
 }
 
@@ -104,7 +104,7 @@ impl Trial<'_> {
         let of =
             |step: &str, it: &Value| (name(step).to_string(), it.revision.clone(), Some(it.body.clone()));
         let mut expected = [of("p:1", &a), of("a b:2.5", &b)];
-        expected.sort_by(|a, b| a.0.cmp(&b.0));
+        expected.sort_unstable_by(|a, b| a.0.cmp(&b.0));
         assert_eq!(listed(self.other), expected);
         assert_eq!(listed(self.one), expected);
         self.one.change(&[delete("p:1", &a), delete("a b:2.5", &b)], Together::Each).unwrap();

@@ -107,7 +107,7 @@ fn any_json(depth: u32) -> impl Strategy<Value = String> {
         prop_oneof![
             prop::collection::vec(member, 1..4).prop_map(|of| {
                 let mut of = of;
-                of.sort();
+                of.sort_unstable();
                 of.dedup_by(|a, b| a.0 == b.0);
                 let of: Vec<_> = of.into_iter().map(|(_, it)| it).collect();
                 format!("{{{}}}", of.join(","))

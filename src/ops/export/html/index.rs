@@ -33,7 +33,7 @@ impl Index {
             "completed" => 2,
             _ => 3,
         };
-        plans.sort_by(|a, b| (place(a), &a.id).cmp(&(place(b), &b.id)));
+        plans.sort_unstable_by(|a, b| (place(a), &a.id).cmp(&(place(b), &b.id)));
         let known = plans.iter().map(|it| it.id.clone()).collect();
         Ok(Self { plans, known })
     }

@@ -32,7 +32,7 @@ fn program(name: &str) -> PathBuf {
     let versions = std::fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
     let mut found: Vec<_> =
         versions.map(|it| it.path().join("bin").join(name)).filter(|it| it.exists()).collect();
-    found.sort();
+    found.sort_unstable();
     found.pop().unwrap_or_else(|| PathBuf::from(name))
 }
 

@@ -70,7 +70,7 @@ fn shown_columns(model: &Model, width: u16) -> Vec<Column> {
     let others = full.iter().copied().filter(|it| Some(*it) != own);
     let fit = usize::from((width + 1) / (CARD + 1)).max(1);
     let mut shown: Vec<_> = own.into_iter().chain(others).take(fit).collect();
-    shown.sort();
+    shown.sort_unstable();
     shown
 }
 

@@ -68,7 +68,7 @@ impl<'a> Screen<'a> {
 
     fn close_lines(&self, open: &mut HashMap<String, Vec<u8>>) {
         let mut left: Vec<_> = open.drain().filter(|(_, said)| !said.is_empty()).collect();
-        left.sort();
+        left.sort_unstable();
         for (step, said) in left {
             if self.is_shared { self.output.text(&of_step(&step, &said)) } else { self.output.bytes(b"\n") }
                 .ok();

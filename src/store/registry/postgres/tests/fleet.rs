@@ -162,12 +162,12 @@ fn a_fleet_claims_each_step_once_while_the_server_restarts() {
         .filter(|it| it.body.as_ref().is_some_and(|it| it.contains("completed")))
         .count();
     let mut seen = ledger.seen_after.into_inner().unwrap();
-    seen.sort();
+    seen.sort_unstable();
     let p95 = seen.get(seen.len() * 95 / 100).copied().unwrap_or_default();
     // The rate is measured until the last claim, because no step is left to be claimed while the last steps are worked
     // on.
     let mut claimed = ledger.claimed.into_inner().unwrap();
-    claimed.sort();
+    claimed.sort_unstable();
     let claiming = claimed.last().map_or(took, |it| it.duration_since(begun));
     // While all workers are busy, the rate of claims is limited by their number and by the length of a step. Only the
     // busiest second shows what the server can do.
