@@ -1,6 +1,7 @@
 //! The agents that can work on a step. They come from the presets in planwatch, from the user's configuration, or from the
 //! repository's configuration. The user must trust an agent of the repository's configuration before it runs.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use crate::api::context::Context;
@@ -131,8 +132,6 @@ pub struct AgentRequest {
     pub command: Option<String>,
     /// The agents of the user's own configuration.
     pub own: Agents,
-    /// The path of the user's own configuration file, which may not exist.
-    pub own_path: String,
 }
 
 /// Finds the agent of a request. The user's own configuration takes precedence over the presets. The repository's
@@ -282,9 +281,8 @@ pub fn wanting_trust(context: &Context) -> Vec<Subject> {
 pub(crate) fn names(request: &AgentRequest, context: &Context) -> Vec<String> {
     let mut names: Vec<_> = PRESETS.iter().map(|it| it.name.to_owned()).collect();
     names.push(SHELL.to_owned());
-    let configured = request.own.keys().chain(context.config.agents.keys()).cloned();
-    let configured: Vec<_> = configured.filter(|it| !names.contains(it)).collect();
+    let configured: BTreeSet<_> = request.own.keys().chain(context.config.agents.keys()).collect();
+    let configured: Vec<_> = configured.into_iter().filter(|it| !names.contains(it)).cloned().collect();
     names.extend(configured);
-    names.dedup();
     names
 }

@@ -155,7 +155,7 @@ pub fn is_database(text: &str) -> bool {
         return false;
     };
     let (place, query) = rest.split_once('?').unwrap_or((rest, ""));
-    let user = place.split_once('@').map_or("", |it| it.0);
+    let user = place.rsplit_once('@').map_or("", |it| it.0);
     let names_password = query.split('&').any(|it| it.to_ascii_lowercase().starts_with("pass"));
     !user.contains(':') && !names_password && !text.contains(char::is_control)
 }
@@ -224,6 +224,7 @@ mod tests {
             "",
             "https://x.org",
             "postgres://ann:secret@db.example.org/plans",
+            "postgres://ann@work:secret@db.example.org/plans",
             "postgres://db.example.org/plans?sslmode=require&password=secret",
         ] {
             assert_eq!(read(&lines("origin", claims, "main")), Err(vec!["claims".to_owned()]), "{claims}");

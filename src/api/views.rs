@@ -397,9 +397,13 @@ pub fn shown_path(root: &str, relative: &str) -> String {
     if root.is_empty() { relative.to_owned() } else { format!("{root}/{relative}") }
 }
 
-fn codes(problems: &[Problem]) -> Vec<&'static str> {
-    let mut codes: Vec<_> = problems.iter().map(|it| it.code.text()).collect();
-    codes.dedup();
+pub(crate) fn codes(problems: &[Problem]) -> Vec<&'static str> {
+    let mut codes = Vec::new();
+    for code in problems.iter().map(|it| it.code.text()) {
+        if !codes.contains(&code) {
+            codes.push(code);
+        }
+    }
     codes
 }
 

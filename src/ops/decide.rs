@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::api::context::Context;
 use crate::api::error::Error;
-use crate::api::views::shown_path;
+use crate::api::views::{codes, shown_path};
 use crate::plan::decision::{self, Decision, NewDecision};
 use crate::plan::entry::{self, folded};
 use crate::plan::read::{Content, Source};
@@ -236,7 +236,7 @@ fn view(root: &str, it: &Decision, superseded_by: &[String]) -> Value {
         "id": it.id, "topic": it.topic, "decision": it.decision, "reasoning": it.reasoning, "by": it.by,
         "decided_at": it.decided_at.map(Time::with_milliseconds), "plan": it.plan, "step": it.step,
         "supersedes": it.supersedes, "superseded_by": superseded_by, "tags": it.tags, "metadata": it.metadata,
-        "custom": it.custom, "path": shown_path(root, &it.path), "problems": knowledge::codes(&it.problems),
+        "custom": it.custom, "path": shown_path(root, &it.path), "problems": codes(&it.problems),
     })
 }
 

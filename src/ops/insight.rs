@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::api::context::Context;
 use crate::api::error::Error;
-use crate::api::views::shown_path;
+use crate::api::views::{codes, shown_path};
 use crate::plan::entry::{self, folded};
 use crate::plan::insight::{self, Insight, NewInsight};
 use crate::plan::read::{Content, Source};
@@ -101,6 +101,6 @@ fn view(root: &str, it: &Insight) -> Value {
     json!({
         "id": it.id, "title": it.title, "text": it.text, "by": it.by, "at": it.at.map(Time::with_milliseconds),
         "plan": it.plan, "tags": it.tags, "custom": it.custom, "path": shown_path(root, &it.path),
-        "problems": knowledge::codes(&it.problems),
+        "problems": codes(&it.problems),
     })
 }

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::api::context::Context;
 use crate::api::error::Error;
 use crate::api::trust::{self, Subject};
-use crate::api::views::shown_path;
+use crate::api::views::{codes, shown_path};
 use crate::disk::{DiskError, FileOp};
 use crate::plan::problem::Severity;
 use crate::plan::script::{self, NewScript, Script};
@@ -128,7 +128,7 @@ impl Resolved {
             "directory_path": shown(&self.directory_path), "command_path": shown(&self.command_path),
             "plan": plan, "mcp_handle": mcp_handle, "trusted": self.is_trusted, "hash": self.subject.hash,
             "files": self.subject.files, "fault": self.subject.fault, "custom": custom, "path": self.path(),
-            "problems": knowledge::codes(&self.script.problems),
+            "problems": codes(&self.script.problems),
         })
     }
 

@@ -1,7 +1,7 @@
 //! Which steps are ready, which one is next, and why: pure functions over plans in memory.
 
 use std::cmp::{Ordering, Reverse};
-use std::collections::{BinaryHeap, HashSet};
+use std::collections::{BTreeSet, BinaryHeap, HashSet};
 
 use crate::plan::claims::InForce;
 use crate::plan::id::{PlanId, StepId};
@@ -405,8 +405,8 @@ fn why_blocked(plans: &Plans, plan: &Plan, now: Time) -> String {
             _ => None,
         })
     });
-    let mut reasons: Vec<String> = reasons.collect();
-    reasons.dedup();
+    let mut seen = BTreeSet::new();
+    let mut reasons: Vec<String> = reasons.filter(|it| seen.insert(it.clone())).collect();
     let more = reasons.len().saturating_sub(5);
     reasons.truncate(5);
     let mut why = reasons.join("; ");

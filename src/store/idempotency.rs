@@ -139,7 +139,7 @@ pub fn begin_or_answer(
     request: &str,
 ) -> Result<(RequestKey, Option<Answer>), Error> {
     if key.is_empty() || key.len() > LONGEST {
-        return Err(Error::usage(format!("a key has 1 to {LONGEST} bytes"), "give a shorter one"));
+        return Err(Error::usage(format!("a key has 1 to {LONGEST} bytes"), "give a key of this length"));
     }
     let (name, request) = (name_of(key), name_of(request));
     // The same command may still be running. Its result is known once the lock is free.

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::api::context::Context;
 use crate::api::error::Error;
@@ -38,7 +38,7 @@ pub(crate) fn decisions(context: &Context) -> Vec<Decision> {
 /// Reads all insights, oldest first.
 pub(crate) fn insights(context: &Context) -> Vec<Insight> {
     let mut found: Vec<_> = sources(context, insight::DIRECTORY).iter().map(insight::read).collect();
-    found.sort_by(|a, b| a.id.cmp(&b.id));
+    found.sort_unstable_by(|a, b| a.id.cmp(&b.id));
     found
 }
 
@@ -193,13 +193,6 @@ pub(crate) fn since(text: &str, now: Time) -> Result<Time, Error> {
         Error::usage(format!("`{text}` is not a time"), hint)
     };
     trimmed.parse().map_err(not_a_time)
-}
-
-/// The codes of a file's problems, for the JSON of list items.
-pub(crate) fn codes(problems: &[Problem]) -> Value {
-    let mut codes: Vec<_> = problems.iter().map(|it| it.code.text()).collect();
-    codes.dedup();
-    json!(codes)
 }
 
 #[cfg(test)]

@@ -47,7 +47,7 @@ const INTERPRETERS: [&str; 10] =
 const UNKNOWABLE: [&str; 6] = ["eval", "alias", "trap", "xargs", "parallel", "fc"];
 
 /// Options of `find` and `fd` that run a command on the files that were found.
-const RUNS_FOUND: [&str; 7] = ["-exec", "-execdir", "-ok", "-okdir", "-x", "-X", "--exec"];
+const RUNS_FOUND: [&str; 8] = ["-exec", "-execdir", "-ok", "-okdir", "-x", "-X", "--exec", "--exec-batch"];
 
 /// Programs whose words are mostly task names: `make build` does not mean the directory `build`.
 const RUNNERS: [&str; 36] = [
@@ -216,7 +216,8 @@ impl Line {
         let (before, command) = simple.words.split_at(start);
         before.iter().for_each(|it| self.word(it, Role::Any));
         let first = command.first().map(String::as_str).unwrap_or_default();
-        let runs_found = has(&["find", "fd", "fdfind"]) && has(&RUNS_FOUND);
+        let runs_found = has(&["find", "fd", "fdfind"])
+            && simple.words.iter().any(|it| RUNS_FOUND.contains(&it.split('=').next().unwrap_or_default()));
         let runs_input = simple.is_piped_to && (has(&SHELLS) || has(&INTERPRETERS));
         if has(&UNKNOWABLE) || runs_found || runs_input {
             self.unknown("it builds its commands at run time");
@@ -402,6 +403,8 @@ mod tests {
             "cat x |python3",
             "ls | xargs sh",
             "find . -name c.sh -exec {} ';'",
+            "fd c.sh --exec-batch sh",
+            "fd c.sh --exec=sh",
             "alias c=./c.sh; c",
             "trap ./c.sh EXIT",
             "$'./c.sh'",

@@ -122,7 +122,6 @@ const ACCESS_FILES: [(&str, &str); 17] = [
         "removes the plans directory that a draft without a plan created",
     ),
     ("src/bin/planwatch/commands/export.rs", "writes the file that the user names"),
-    ("src/bin/planwatch/commands/new.rs", "removes the plans directory created for a plan that failed"),
     ("src/bin/planwatch/commands/setup.rs", "writes man pages into a directory that the user names"),
     ("src/bin/planwatch/context/git_user.rs", "reads git's configuration"),
     ("src/bin/planwatch/context.rs", "creates the plans directory for the first plan"),

@@ -354,7 +354,7 @@ pub(crate) fn visible(name: &str) -> Option<String> {
     // A value, such as one of `--color`, is not a verb and stays as it is.
     let verb = command.find_subcommand(name).map_or(name, clap::Command::get_name);
     let instead = INSTEAD.iter().find(|(it, _)| *it == verb).map_or(verb, |(_, instead)| instead);
-    (!instead.is_empty()).then(|| instead.to_owned())
+    Some(instead.to_owned())
 }
 
 #[cfg(test)]

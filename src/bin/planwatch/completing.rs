@@ -239,7 +239,7 @@ impl Taken {
                     Self::ToArchive => plain(completion::plans(&context)),
                     Self::Template => plain(completion::templates(&context)),
                     Self::Plan => plain(completion::plans(&context)),
-                    Self::Agent => plain(completion::agents(&context, session.own_agents().0)),
+                    Self::Agent => plain(completion::agents(&context, session.own_agents())),
                     Self::Script => plain(completion::scripts(&context)),
                     _ => plans_and_steps(&context, begun),
                 }

@@ -280,17 +280,17 @@ impl Session {
         words
     }
 
-    /// The agents of the user's own configuration, and its path. Errors in it are reported.
-    pub(crate) fn own_agents(&self) -> (Agents, String) {
+    /// The agents of the user's own configuration. Errors in it are reported.
+    pub(crate) fn own_agents(&self) -> Agents {
         let Some(path) = etcetera::choose_base_strategy().ok().map(|it| it.config_dir()) else {
-            return (Agents::new(), String::new());
+            return Agents::new();
         };
         let path = path.join("planwatch").join(CONFIG_FILE);
         let shown = path.display().to_string();
-        let Ok(bytes) = read_file(&*self.disk, &path) else { return (Agents::new(), shown) };
+        let Ok(bytes) = read_file(&*self.disk, &path) else { return Agents::new() };
         let (config, problems) = Config::read(&shown, &String::from_utf8_lossy(&bytes));
         problems.iter().for_each(|it| self.output.warning(it));
-        (config.agents, shown)
+        config.agents
     }
 
     /// A context for repeated reads: with the current configuration, and without asking the daemon whether the index is
@@ -340,7 +340,7 @@ impl Session {
             }
             let mut empty = empty.lock().unwrap_or_else(PoisonError::into_inner);
             let there = empty.take().map_or_else(|| EmptyPlans::make(&*session.disk), Ok)?;
-            session.look(&found, &empty.insert(there).above.join("plans"))
+            session.look(&found, &empty.insert(there).path())
         })
     }
 
@@ -473,26 +473,18 @@ pub(crate) fn editor() -> Option<String> {
     text("VISUAL").or_else(|| text("EDITOR"))
 }
 
-/// Makes an empty directory that is called `plans` among the temporary files, for dry runs and reads without a plans
-/// directory. The caller removes it.
-pub(crate) fn empty_plans_dir() -> Result<PathBuf, Failure> {
-    let plans = env::temp_dir().join(format!("planwatch-{}", std::process::id())).join("plans");
-    let made = std::fs::create_dir_all(&plans).map(|()| plans);
-    made.map_err(|error| {
-        Failure::failed(
-            "io-error",
-            format!("no temporary directory could be made: {}", failure::system(&error)),
-        )
-    })
-}
-
-/// An empty directory that is called `plans`, in a fresh directory of its own, which is removed on drop.
-struct EmptyPlans {
+/// An empty directory `plans` in a new temporary directory, for dry runs and reads without a plans directory. It is removed
+/// on drop.
+pub(crate) struct EmptyPlans {
     above: PathBuf,
 }
 
 impl EmptyPlans {
-    fn make(disk: &dyn Disk) -> Result<Self, Error> {
+    pub(crate) fn path(&self) -> PathBuf {
+        self.above.join("plans")
+    }
+
+    pub(crate) fn make(disk: &dyn Disk) -> Result<Self, Error> {
         let mut random = [0; 8];
         let at = env::temp_dir();
         disk.random(&mut random).map_err(|error| Error::Failed {
@@ -501,8 +493,9 @@ impl EmptyPlans {
             hint: String::new(),
         })?;
         let above = at.join(format!("planwatch-{:016x}", u64::from_le_bytes(random)));
-        make_plans_dir(disk, &above.join("plans"))?;
-        Ok(Self { above })
+        let made = Self { above };
+        make_plans_dir(disk, &made.path())?;
+        Ok(made)
     }
 }
 

@@ -40,7 +40,7 @@ const TAGS: [&str; 31] = [
 ];
 
 /// The classes that are allowed, besides those of code blocks.
-const CLASSES: [&str; 16] = [
+const CLASSES: [&str; 15] = [
     "outside",
     "alert",
     "alert-note",
@@ -56,7 +56,6 @@ const CLASSES: [&str; 16] = [
     "footnote",
     "footnote-mark",
     "task",
-    "image-link",
 ];
 
 /// Returns the HTML with only the elements, attributes and classes that are listed here. `made` are the addresses that

@@ -54,7 +54,7 @@ pub(super) fn convert(name: &str, files: &[(&str, &str)]) -> Result<Imported, No
         read(path, text, &mut issues, &mut unmapped)?;
     }
     let created = |it: &Issue| text(&it.keys, "created_at").and_then(|it| it.parse::<Time>().ok());
-    issues.sort_by(|a, b| created(a).cmp(&created(b)).then_with(|| a.id.cmp(&b.id)));
+    issues.sort_unstable_by(|a, b| created(a).cmp(&created(b)).then_with(|| a.id.cmp(&b.id)));
     let links = Links::of(&issues, &mut unmapped);
     let steps: Vec<_> = issues
         .iter()
@@ -150,8 +150,8 @@ impl Links {
         if self.reaches(on, nth) {
             return false;
         }
-        self.waits.entry(nth).or_default().insert(on)
-            || self.waits.get(&nth).is_some_and(|it| it.contains(&on))
+        self.waits.entry(nth).or_default().insert(on);
+        true
     }
 
     fn reaches(&self, from: usize, to: usize) -> bool {

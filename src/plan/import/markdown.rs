@@ -445,14 +445,14 @@ fn resolved(
         let (mut own, mut elsewhere) = (Vec::new(), Vec::new());
         for wait in &it.waits {
             match (&wait.name, waits::meant(&wait.name, nth, &called)) {
+                (Name::Elsewhere(id), _) if elsewhere.contains(id) => {}
                 (Name::Elsewhere(id), _) => elsewhere.push(id.clone()),
                 (_, Ok(steps)) => own.extend(steps.into_iter().map(|it| numbers[it].clone())),
                 (_, Err(why)) => lost(wait, why),
             }
         }
-        own.sort();
+        own.sort_unstable();
         own.dedup();
-        elsewhere.dedup();
         (own, elsewhere)
     };
     found.iter().enumerate().map(of_one).collect()
@@ -491,7 +491,7 @@ fn rest(of: &Document<'_>, pieces: &Pieces, unmapped: &mut Vec<Unmapped>) -> Str
 /// The text of a range without the cuts; where something was cut, one blank line is left.
 fn without(body: &str, range: Range<usize>, cuts: &[Range<usize>]) -> String {
     let mut cuts: Vec<_> = cuts.iter().filter(|it| it.start >= range.start && it.start < range.end).collect();
-    cuts.sort_by_key(|it| (it.start, std::cmp::Reverse(it.end)));
+    cuts.sort_unstable_by_key(|it| (it.start, std::cmp::Reverse(it.end)));
     let mut text = String::new();
     let mut from = range.start;
     for cut in cuts.into_iter() {

@@ -108,7 +108,7 @@ impl Who {
 /// The command of an agent in the user's own configuration. `None` if there is no such agent. Also `None` if the agent
 /// reads its prompt from a file, because `draft` sends prompts on standard input.
 fn own_command(session: &Session, name: &str) -> Option<String> {
-    let (own, _) = session.own_agents();
+    let own = session.own_agents();
     let found = own.get(name).filter(|it| it.prompt != Some(PromptBy::File))?;
     found.command.clone()
 }

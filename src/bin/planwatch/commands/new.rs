@@ -8,7 +8,7 @@ use planwatch::plan::id;
 use planwatch::store::transaction::Mode;
 
 use crate::args::write::{Kind, New};
-use crate::context::{self, Session};
+use crate::context::{EmptyPlans, Session};
 use crate::failure::Failure;
 use crate::screens::change;
 use planwatch::text::typed::shell_word;
@@ -76,11 +76,6 @@ pub(crate) fn in_plans_or_empty_dir<T>(
     if let Some(plans) = &workspace.plans_dir {
         return Ok(ask(&session.context_in(&workspace, plans)?)?);
     }
-    let plans = context::empty_plans_dir()?;
-    let report = session.context_in(&workspace, &plans).and_then(|it| Ok(ask(&it)?));
-    for made in plans.ancestors().take(2) {
-        // A directory that is not empty was not made here, and is not removed.
-        std::fs::remove_dir(made).ok();
-    }
-    report
+    let empty = EmptyPlans::make(&*session.disk())?;
+    Ok(ask(&session.context_in(&workspace, &empty.path())?)?)
 }

@@ -58,8 +58,7 @@ fn code(report: &RunReport, signal: Option<u8>) -> u8 {
 }
 
 fn request(session: &Session, context: &Context, args: Run) -> Result<RunRequest, Failure> {
-    let (own, own_path) = session.own_agents();
-    let asked = AgentRequest { agent: args.agent, command: args.command, own, own_path };
+    let asked = AgentRequest { agent: args.agent, command: args.command, own: session.own_agents() };
     let agent = agents::agent(context, &asked)?;
     if args.budget.is_some() && agent.cost.is_none() {
         let message = format!("the agent `{}` does not report its cost", agent.name);
@@ -100,7 +99,10 @@ pub(crate) fn request_of_words(
     let parsed = crate::args::command().try_get_matches_from(line);
     let parsed = parsed.and_then(|it| Cli::from_arg_matches(&it)).map_err(|it| of_command_line(&it))?;
     match parsed.verb {
-        Some(Verb::Run(args)) if !args.dry_run => request(session, context, args),
+        Some(Verb::Run(args)) if args.dry_run => {
+            Err(Failure::usage("the board shows no dry runs", "run it in another terminal"))
+        }
+        Some(Verb::Run(args)) => request(session, context, args),
         _ => Err(Failure::usage("`run` needs a plan here", "for example `run auth --agent claude`")),
     }
 }
