@@ -56,11 +56,20 @@ impl From<bool> for Mode {
 
 /// The schema of a request as an object, without references to other schemas.
 pub(crate) fn schema<R: JsonSchema>() -> Map<String, Value> {
+    object(generator().into_root_schema_for::<R>())
+}
+
+// These two are functions of their own, because `schema` is compiled once for each type.
+fn generator() -> SchemaGenerator {
     let settings = SchemaSettings::draft2020_12().with(|it| {
         it.inline_subschemas = true;
         it.meta_schema = None;
     });
-    match settings.into_generator().into_root_schema_for::<R>().to_value() {
+    settings.into_generator()
+}
+
+fn object(schema: Schema) -> Map<String, Value> {
+    match schema.to_value() {
         Value::Object(schema) => schema,
         _ => Map::new(),
     }

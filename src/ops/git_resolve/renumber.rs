@@ -66,8 +66,7 @@ pub(super) fn renumber(
         written.map(drop)?;
         done.own.push(path.clone());
     }
-    let mut steps: Vec<Renumbered> = moves.iter().filter_map(Renumbered::of).collect();
-    steps.sort_by(|a, b| a.old.cmp(&b.old));
+    let steps = Renumbered::all(&moves);
     for moved in &moves {
         let (name, text) = (moved.to.to_string_lossy(), renamed(resolving, moved, &steps)?);
         if !moved.is_made {

@@ -69,7 +69,12 @@ pub(super) fn arguments_of(notation: &'static str) -> Vec<Argument> {
 
 /// The schema of arguments that fill the fields of a request, in the order of the arguments.
 pub(super) fn of_request<R: JsonSchema>(arguments: &[Argument]) -> Arc<Object> {
-    let request = simplified(requests::schema::<R>());
+    of_fields(requests::schema::<R>(), arguments)
+}
+
+/// A function of its own, because [`of_request`] is compiled once for each type.
+fn of_fields(request: Object, arguments: &[Argument]) -> Arc<Object> {
+    let request = simplified(request);
     let needed = request.get("required").and_then(Value::as_array);
     let (mut properties, mut required) = (Map::new(), Vec::new());
     for it in arguments {

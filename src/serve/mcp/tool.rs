@@ -171,13 +171,7 @@ impl Tool {
         let known = Arc::clone(&input);
         let run = Box::new(move |call: &Call, given| {
             let turn = schema::arguments(&known, as_meant(&known, &given)).and_then(|given| ask(call, given));
-            match turn {
-                Ok(Turn::Done(mut done)) => {
-                    call.context.kept.put_into(&mut done);
-                    Ok(Turn::Done(done))
-                }
-                turn => turn.map_err(|it| it.with_kept(&call.context.kept)),
-            }
+            with_kept(call, turn)
         });
         // Without a plans directory a reading tool returns an empty result.
         let without = if effect == Effect::Reads { Without::Looks } else { Without::Refuses };
@@ -264,6 +258,17 @@ fn once_for(key: &str, name: &str, run: &Run, call: &Call, given: Object) -> Res
         idempotency::keep(&call.context, &key.name, &key.request, answer).ok();
     }
     Ok(turn)
+}
+
+/// Adds the saves that planwatch kept during the call to its result or refusal.
+fn with_kept(call: &Call, turn: Result<Turn, Refusal>) -> Result<Turn, Refusal> {
+    match turn {
+        Ok(Turn::Done(mut done)) => {
+            call.context.kept.put_into(&mut done);
+            Ok(Turn::Done(done))
+        }
+        turn => turn.map_err(|it| it.with_kept(&call.context.kept)),
+    }
 }
 
 /// Renames arguments to the names that this tool uses, because prompts for other plan tools use `plan_id` and `step_id`.

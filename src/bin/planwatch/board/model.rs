@@ -280,13 +280,15 @@ impl Model {
                 None => tops.push(at),
             }
         }
-        let rank = |at: &usize| {
-            let own = urgency(&self.plans[*at]);
-            let below = children.get(&self.plans[*at].id).into_iter().flatten();
+        let rank = |at: usize| {
+            let own = urgency(&self.plans[at]);
+            let below = children.get(&self.plans[at].id).into_iter().flatten();
             below.map(|it| urgency(&self.plans[*it])).min().map_or(own, |it| it.min(own))
         };
-        tops.sort_by_key(rank);
-        children.values_mut().for_each(|it| it.sort_by_key(|at| urgency(&self.plans[*at])));
+        let ranks: Vec<_> = (0..self.plans.len()).map(rank).collect();
+        let by_rank = |at: &usize| ranks[*at];
+        tops.sort_by_key(by_rank);
+        children.values_mut().for_each(|it| it.sort_by_key(by_rank));
         let mut rows = Vec::new();
         for top in tops {
             rows.push((top, false));

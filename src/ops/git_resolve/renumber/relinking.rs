@@ -39,8 +39,15 @@ pub(super) struct Renumbered {
 }
 
 impl Renumbered {
+    /// The steps with new numbers, in the order of their old ids.
+    pub(super) fn all(moved: &[Moved]) -> Vec<Self> {
+        let mut all: Vec<_> = moved.iter().filter_map(Self::of).collect();
+        all.sort_by(|a, b| a.old.cmp(&b.old));
+        all
+    }
+
     /// None for a step in the archive, to which nothing refers.
-    pub(super) fn of(moved: &Moved) -> Option<Self> {
+    fn of(moved: &Moved) -> Option<Self> {
         let (from, to) = (number_of(&moved.path)?, number_of(&moved.to)?);
         let plan = plan_of(moved.path.parent().filter(|it| !is_archived(it))?);
         let name = moved.path.file_name()?.to_string_lossy().into_owned();
@@ -116,8 +123,7 @@ pub(super) fn follow(
     moved: &[Moved],
     done: &mut Done,
 ) -> Result<(), Error> {
-    let mut steps: Vec<Renumbered> = moved.iter().filter_map(Renumbered::of).collect();
-    steps.sort_by(|a, b| a.old.cmp(&b.old));
+    let steps = Renumbered::all(moved);
     if steps.is_empty() {
         return Ok(());
     }

@@ -3,7 +3,7 @@
 
 use axum::http::Method;
 use schemars::JsonSchema;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::call::{Call, Reply};
 use crate::api::context::Context;
@@ -104,8 +104,12 @@ impl Route {
     }
 
     /// Adds parameters for some fields of the request type `R`. `examples` maps the names of these fields to examples.
-    pub(crate) fn asks<R: JsonSchema>(mut self, examples: &Value) -> Self {
-        let schema = requests::schema::<R>();
+    pub(crate) fn asks<R: JsonSchema>(self, examples: &Value) -> Self {
+        self.with_parameters(&requests::schema::<R>(), examples)
+    }
+
+    /// A function of its own, because [`Self::asks`] is compiled once for each type.
+    fn with_parameters(mut self, schema: &Map<String, Value>, examples: &Value) -> Self {
         let required = schema.get("required").and_then(Value::as_array);
         for (name, example) in examples.as_object().into_iter().flatten() {
             let mut it = schema["properties"][name].clone();
@@ -119,8 +123,12 @@ impl Route {
     }
 
     /// Sets the type of the body, and an example of a body.
-    pub(crate) fn body<T: JsonSchema>(mut self, example: Value) -> Self {
-        let mut schema = requests::schema::<T>();
+    pub(crate) fn body<T: JsonSchema>(self, example: Value) -> Self {
+        self.with_body(requests::schema::<T>(), example)
+    }
+
+    /// A function of its own, because [`Self::body`] is compiled once for each type.
+    fn with_body(mut self, mut schema: Map<String, Value>, example: Value) -> Self {
         // The name and the doc comment of the type are for readers of the code, so they are left out.
         schema.retain(|word, _| word != "title" && word != "description");
         for (name, it) in schema.get_mut("properties").and_then(Value::as_object_mut).into_iter().flatten() {
