@@ -11,7 +11,7 @@ pub struct AgentConfig {
     pub timeout: Option<i64>,
     /// In seconds.
     pub idle: Option<i64>,
-    /// The key of the cost in US dollars in the agent's JSON answer.
+    /// The key in the agent's JSON answer under which the cost in US dollars is found.
     pub cost: Option<String>,
 }
 

@@ -40,12 +40,12 @@ pub struct Agent {
     pub prompt: PromptBy,
     pub timeout: Option<Duration>,
     pub idle: Option<Duration>,
-    /// The key of the cost in US dollars in the agent's JSON answer.
+    /// The key in the agent's JSON answer under which the cost in US dollars is found.
     pub cost: Option<String>,
-    /// The key of the text in the agent's JSON answer.
+    /// The key in the agent's JSON answer under which the text is found.
     pub answer: Option<&'static str>,
-    /// A sentence that names the release of the agent against which the options of a preset were checked. `None` if the
-    /// command does not come from a preset.
+    /// A text that says how the options of a preset were checked, with the release of the agent. `None` if the command does
+    /// not come from a preset.
     pub checked: Option<&'static str>,
     /// The command that the user has to trust before the agent is started; `None` if no trust is needed.
     pub subject: Option<Subject>,
@@ -60,7 +60,8 @@ struct Preset {
     checked: &'static str,
 }
 
-/// Each preset uses the most restricted mode in which the agent can edit the working tree and run `planwatch` to report.
+/// Each preset uses the most restricted mode in which the agent can edit the working tree and report. The agents report with
+/// `planwatch`, except aider, which starts no commands. It reports by writing the status into the step's file.
 const PRESETS: [Preset; 4] = [
     Preset {
         name: "claude",
@@ -126,7 +127,7 @@ pub const SHELL: &str = "shell";
 
 #[derive(Debug, Clone, Default)]
 pub struct AgentRequest {
-    /// The name of a preset or of an agent in a configuration.
+    /// The name of a preset or of an agent in a configuration, or [`SHELL`].
     pub agent: Option<String>,
     /// A command line for a shell, as the user typed it.
     pub command: Option<String>,
@@ -203,7 +204,7 @@ fn of_preset(preset: &Preset) -> Agent {
     }
 }
 
-/// Makes the agent that a configuration describes. If it has no command, it extends the preset of the same name.
+/// Makes the agent that a configuration describes. A configuration without a command extends the preset of the same name.
 fn merged(name: &str, config: &AgentConfig, preset: Option<&Preset>) -> Result<Agent, Error> {
     let base = match (&config.command, preset) {
         (Some(line), _) => Agent { name: name.to_owned(), ..of_line(line) },

@@ -33,8 +33,7 @@ pub struct Context {
     pub key: Option<Arc<RequestKey>>,
     /// Receives notices as they happen; [`Context::notify`] calls it.
     pub on_notice: Box<dyn Fn(Notice) + Send + Sync>,
-    /// Saves by other programs that raced with this request's writes. The request stored them outside of the plan files, and
-    /// its answer lists them.
+    /// Facts that this request's answer needs, such as saves by other programs that raced with writes of planwatch.
     pub kept: KeptSaves,
     /// Collects the file changes of a request, for a caller that makes a dry run and then applies the changes itself.
     pub planned: Option<Planned>,
@@ -82,14 +81,15 @@ impl KeptSaves {
         (!kept.is_empty()).then(|| serde_json::to_value(&*kept).unwrap_or_default())
     }
 
-    /// Calls [`Self::put_into`] if `kind` is the answer of a verb that writes.
+    /// Calls [`Self::put_into`] if answers of this kind can have the fields that it adds.
     pub fn put_into_answer(&self, kind: &str, object: &mut Value) {
         if ["change", "claim", "import", "init", "git-resolve"].contains(&kind) {
             self.put_into(object);
         }
     }
 
-    /// If the list is not empty, adds it to the object as `kept`. If `undo` cannot undo the change, adds `not_recorded`.
+    /// If saves were kept, adds the list of [`Self::to_json`] to the object as `kept`. If the record for `undo` could not be
+    /// written, adds `not_recorded`.
     pub fn put_into(&self, object: &mut Value) {
         let Value::Object(object) = object else { return };
         if let Some(kept) = self.to_json() {
@@ -100,7 +100,7 @@ impl KeptSaves {
         }
     }
 
-    /// Remembers that a file was changed, even if the request fails afterwards.
+    /// Remembers that a file was changed. This stays true if the request fails afterwards.
     pub fn note_change(&self) {
         self.has_changed.store(true, Ordering::Relaxed);
     }
@@ -155,7 +155,7 @@ pub enum Reading {
     Files,
 }
 
-/// Where the request was made. If the request names no plan, this selects the plan.
+/// Where the request was made. If the request names no plan, [`Self::plan`] or [`Self::directory`] can select the plan.
 #[derive(Debug, Clone, Default)]
 pub struct Here {
     /// The absolute working directory.
@@ -182,7 +182,7 @@ pub struct Here {
 pub enum Notice {
     /// The request has waited for more than a second for a lock that another process holds.
     WaitingForLock,
-    /// The index was missing, damaged or of another version, and was rebuilt.
+    /// An index could not be used, for example because it was damaged. It was replaced with a new one.
     IndexRebuilt { why: String },
     /// The index on disk could not be used or updated. This answer uses data in memory instead.
     IndexInMemory { why: String },
@@ -195,7 +195,7 @@ pub enum Notice {
     ClaimsNotShared { path: String, why: String },
     /// The registry has not confirmed a claim or the end of a claim. The change is sent to the registry again later.
     Unsettled { step: String, why: String },
-    /// Steps whose claims the registry has not confirmed.
+    /// Steps with changes of claims that the registry has not confirmed.
     UnsettledClaims { steps: Vec<String> },
     /// A change of several files was interrupted, and stays unfinished.
     Interrupted { what: String },

@@ -21,8 +21,8 @@ pub enum Freshness {
 
 /// A client of the daemon. Each reply reflects all file changes that were finished before the request.
 pub trait DaemonClient: Send + Sync {
-    /// The current commit of the index; `None` if no daemon runs or it does not know the commit. A verb calls this at most
-    /// once for each answer.
+    /// The current commit of the index; `None` if no daemon answers, or if it does not know the commit. A verb calls this at
+    /// most once for each answer.
     fn commit(&self) -> Option<Generation>;
 
     /// Like [`Self::commit`], but `None` while the daemon knows a problem that belongs to no plan, such as a broken link.
@@ -68,7 +68,7 @@ pub struct Dependents {
     pub spellings: Vec<Key>,
     /// All directories with non-ASCII names, because an id may spell such a name in another Unicode form.
     pub odd: Vec<Key>,
-    /// Plans that are not archived and have steps that wait for a step of this plan.
+    /// Plans that are not archived and have steps that depend on a step of this plan.
     pub waiting: Vec<Key>,
 }
 
@@ -78,7 +78,7 @@ pub enum DaemonStatus {
     None,
     /// The directory of the daemon's socket is not used, because another user could have created a socket in it.
     Unreachable { why: String, hint: String },
-    /// The daemon holds the lock and does not answer.
+    /// The daemon's socket exists, but the daemon does not answer.
     Silent { pid: Option<u32> },
     Running {
         pid: u32,
@@ -120,7 +120,8 @@ pub struct ClaimedStep {
     pub(crate) step: Value,
     pub(crate) why: String,
     pub(crate) diff: String,
-    /// The notices from making the claims of a batch. Only the first successful caller of the batch receives them.
+    /// The notices from making the claims of a batch. Only the first successful caller of the batch receives them, together
+    /// with the notices of earlier batches in which no caller was successful.
     pub(crate) notices: Vec<Notice>,
 }
 
@@ -129,7 +130,7 @@ pub enum ClaimReply {
     Claimed(ClaimedStep),
     /// No claim was made, and the daemon will not make one for this request.
     Nothing,
-    /// No reply came within [`REPLY_WITHIN`]. The claim may have been made.
+    /// There was no reply, for example because [`REPLY_WITHIN`] was over. The claim may have been made.
     Unheard(DelegatedClaim),
 }
 

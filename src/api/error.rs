@@ -23,7 +23,7 @@ pub enum Error {
     NoPlansDir,
     #[error("{message}")]
     Usage { message: String, hint: String },
-    /// The request names no plan, or names a step by its number alone, and it is not clear which plan is meant.
+    /// The request names a step by its number alone, and it is not clear which plan is meant.
     #[error("which plan? {}", which(candidates, *is_active))]
     WhichPlan { candidates: Vec<String>, is_active: bool, number: String },
     #[error("there is no step `{name}`")]
@@ -47,7 +47,7 @@ pub enum Error {
     #[error("`{id}` is claimed by {by}")]
     Claimed { id: String, by: String },
     /// Like [`Self::Claimed`], in two other cases: the caller wants to claim the step, or the step's file in this working
-    /// tree does not show the other worker's claim.
+    /// tree has no claim in force and the other worker's claim is only in the records.
     #[error("`{id}` is claimed by {by}")]
     Held { id: String, by: String },
     /// A step is claimed by another worker, and the operation cannot take over the claim, for example because it removes or
@@ -78,7 +78,7 @@ pub enum Error {
     /// The file cannot be edited safely at the position of the change.
     #[error("{path}:{line}:{column}: {reason}")]
     Edit { code: &'static str, path: String, line: u32, column: u32, reason: String, by_hand: String },
-    /// A template of the project cannot be filled in.
+    /// A template or a prompt cannot be read or filled in.
     #[error("{path}:{line}:{column}: {reason}")]
     Template { path: String, line: u32, column: u32, reason: String },
     #[error("{message}")]
@@ -334,10 +334,10 @@ impl Error {
     }
 }
 
-/// The most steps or phases that an error names.
+/// The most steps or phases that the message or the hint of an error names.
 const MOST_NAMED: usize = 20;
 
-/// The most plans or files that an error names.
+/// The most plans or files that the message or the hint of an error names.
 const MOST_PLANS: usize = 12;
 
 /// The first `most` names, and how many more there are.

@@ -51,7 +51,7 @@ pub(crate) fn mark(status: &Stated<StepStatus>) -> char {
     }
 }
 
-/// One line for each step. The line contains the numbers or ids of the steps that it waits for.
+/// A line for the plan, and one for each step, with the numbers or ids of the steps that the step waits for.
 fn text(plan: &Plan) -> String {
     let mut drawn = format!("{}  {}\n", plan.id, plan.title);
     let width = plan.steps.iter().map(|it| it.id.number.to_string().len()).max().unwrap_or(0);

@@ -11,7 +11,8 @@ use crate::api::views::{Views, value};
 use crate::plan::model::{Plan, Step};
 use crate::plan::plans::Plans;
 
-/// The accepted etags. The file must have one of them. For a plan, the file is its `plan.md`.
+/// The accepted etags. The file must have one of them, or must not exist in the case of [`Self::no_file`]. For a plan, the
+/// file is its `plan.md`.
 #[derive(Debug)]
 pub struct Expected {
     etags: Vec<String>,

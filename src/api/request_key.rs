@@ -34,7 +34,8 @@ pub struct Answer {
     pub body: String,
 }
 
-/// The record of a change. It is stored together with the change, so it contains only what is known before the write.
+/// The part of a [`Record`] that describes a change. It is stored together with the change, so it contains only what is
+/// known before the write.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Made {
     pub(crate) verb: String,
@@ -76,7 +77,7 @@ pub struct RequestKey {
     _lock: Option<KeyLock>,
 }
 
-/// The data for the record of the next change, [`Made`].
+/// The data for the [`Made`] of the next change.
 #[derive(Debug, Default)]
 pub(crate) struct PendingChange {
     pub(crate) changes: Vec<Value>,
@@ -115,7 +116,7 @@ impl RequestKey {
         self.keyed.clone()
     }
 
-    /// The change that an earlier request with this key made before it ended without storing its answer.
+    /// The change that an earlier request with this key made. That request ended without storing its answer.
     pub fn made(&self) -> Option<&Made> {
         self.made.as_ref()
     }
@@ -133,7 +134,8 @@ impl RequestKey {
         *self.pending.lock().unwrap_or_else(PoisonError::into_inner) = pending;
     }
 
-    /// Sets the record that is stored for the key when the change is written.
+    /// Sets the record that is stored for the key when the change is written. No record is stored if the change is excluded,
+    /// or if the request makes several changes.
     pub(crate) fn prepare_record(&self, verb: &str, paths: Vec<String>, diff: impl FnOnce() -> String) {
         let pending = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
         if pending.is_excluded || self.is_of_many.load(Ordering::Relaxed) {

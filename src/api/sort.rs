@@ -141,7 +141,7 @@ fn folded(text: &str) -> String {
     text.to_lowercase()
 }
 
-/// The position of a status among the known ones; an unknown status comes last.
+/// The position of a status among the known ones; for an unknown status, the position after all of them.
 fn rank<S: Status>(word: &str) -> usize {
     S::ALL.iter().position(|it| it.word() == word).unwrap_or(S::ALL.len())
 }

@@ -44,7 +44,8 @@ pub(crate) fn since(plans: &Plans, plan: &Plan, step: &Step, now: Time) -> Optio
 }
 
 /// For a pending step, the time when it became ready. For any other step, the time when work on it began. Later attempts do
-/// not change this time, but a reopening does. If nothing is recorded, the file's modification time is used.
+/// not change this time, but a reopening does. If none of these times is known, the modification time of the step's file is
+/// used.
 pub(crate) fn begun(plans: &Plans, plan: &Plan, step: &Step) -> Option<Time> {
     let reopened = step.attempts.iter().rfind(|it| it.outcome.as_deref() == Some("reopened"));
     let reopened = reopened.and_then(|it| it.at);
@@ -58,8 +59,8 @@ pub(crate) fn begun(plans: &Plans, plan: &Plan, step: &Step) -> Option<Time> {
 }
 
 /// The newest of three times: when the step was created, when its last dependency was closed, and when its last attempt was
-/// made. A reopening is an attempt, too. If none of the times is recorded, the file's modification time is used. Notes are
-/// ignored, because they do not change how long the step has waited.
+/// made or recorded. A reopening is an attempt, too. If none of the times is known, the modification time of the step's file
+/// is used. Notes are ignored, because they do not change how long the step has waited.
 fn waiting_since(plans: &Plans, plan: &Plan, step: &Step) -> Option<Time> {
     let dependencies = rules::dependencies(plans, plan, step).filter_map(Step::closed_at).max();
     let attempts = step.attempts.iter().filter_map(Attempt::newest).max();

@@ -36,8 +36,8 @@ pub enum ClaimsAt {
     Url(String),
 }
 
-/// A namespace of refs in which claims can be stored. A git host may not allow all of them. The first is preferred, because
-/// in the others the claims are visible as tags or branches.
+/// A namespace of refs in which claims can be stored. Some git hosts do not allow all namespaces. [`Self::Own`] is
+/// preferred, because in the others the claims are visible as tags or branches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Namespace {
     Own,
@@ -108,7 +108,7 @@ impl SyncConfig {
         Self::read(table).ok()
     }
 
-    /// A text for people that describes where claims are stored. For a database it is `postgres`, without the URL.
+    /// Where claims are stored, as a text for people. For a database it is `postgres`, without the URL.
     pub fn claims_text(&self) -> String {
         match &self.claims {
             ClaimsAt::Refs(namespace) => namespace.prefix().to_owned(),
@@ -149,7 +149,7 @@ fn claims(text: &str) -> Option<ClaimsAt> {
     refs.or_else(|| is_database(text).then(|| ClaimsAt::Url(text.to_owned())))
 }
 
-/// Whether a text is the URL of a database without a password. A file of the repository must not contain a password.
+/// Whether a text is the URL of a database and contains no password. A file of the repository must not contain one.
 pub fn is_database(text: &str) -> bool {
     let Some(rest) = ["postgres://", "postgresql://"].iter().find_map(|it| text.strip_prefix(it)) else {
         return false;
@@ -164,7 +164,7 @@ fn is_id(text: &str) -> bool {
     (8..=64).contains(&text.len()) && text.bytes().all(|it| it.is_ascii_alphanumeric())
 }
 
-/// Whether a text can be the name of a branch; git checks the rest.
+/// Whether a text can be the name of a branch. Git checks the other rules for such names.
 pub fn is_branch(text: &str) -> bool {
     let is_part = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.' | '/' | '+' | '#' | '=' | ',');
     let has = |it: &str| text.contains(it);

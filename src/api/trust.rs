@@ -36,7 +36,7 @@ pub struct Subject {
     pub fault: Option<String>,
 }
 
-/// The files that trust in a command covers, and their hash.
+/// What trust in a command covers: the files, and a hash of the command, its directory and these files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Covered {
     pub hash: String,
@@ -47,11 +47,16 @@ pub struct Covered {
     pub fault: Option<String>,
 }
 
-/// Finds out what a command line for a shell would run in a directory of the repository. `real` is that directory's path.
+/// Finds out what a command line for a shell would run in a directory of the repository. `real` is that directory's path;
+/// `None` if it cannot be resolved inside the repository.
 ///
 /// The hash covers the line, the directory, and the contents of all files and directories of the repository that a word of
 /// the line names. A word can name a path relative to the directory, to the repository's root, or to a directory that
-/// another word names. If some words are known only when the line runs, the hash covers the whole repository.
+/// another word names. [`shell::read`] leaves out files that the line only writes or tests, and a word that is probably the
+/// name of a task is not taken for a directory.
+///
+/// If some words are known only when the line runs, the hash covers the whole repository, except git's and planwatch's own
+/// directories and the files of plans and steps.
 pub(crate) fn covered(context: &Context, line: &str, directory: &str, real: Option<&Path>) -> Covered {
     let root = &context.here.root;
     let read = shell::read(line);
@@ -132,7 +137,7 @@ pub fn is_trusted(context: &Context, subject: &Subject) -> bool {
         .is_some_and(|it| it.path == subject.path && it.hash == subject.hash)
 }
 
-/// Returns whether a command may run now: it is trusted, or its hash was given with the request.
+/// Returns whether a command may run now: it can be trusted, and it is trusted or its hash was given with the request.
 pub(crate) fn may_run(context: &Context, subject: &Subject, given: &[String]) -> bool {
     subject.fault.is_none() && (given.contains(&subject.hash) || is_trusted(context, subject))
 }
@@ -149,7 +154,7 @@ pub fn check(context: &Context, subject: &Subject, given: Option<&str>) -> Resul
     }
 }
 
-/// The error for a command that is not trusted. It contains what a person has to read before trusting it.
+/// The error for a command that is not trusted. The error contains what a person has to read before trusting the command.
 pub fn refused(subject: &Subject) -> Error {
     Error::NotTrusted(Box::new(subject.clone()))
 }
@@ -192,7 +197,7 @@ fn no_store() -> Error {
     Error::Failed { code: "no-state-directory", message: message.to_owned(), hint: hint.to_owned() }
 }
 
-/// Lists everything that is trusted on this machine, by path.
+/// Lists everything that is trusted on this machine, sorted by path.
 pub fn list(context: &Context) -> Vec<Trusted> {
     let Some(store) = store(context) else { return Vec::new() };
     let read = |name: &String| store.read(name).as_deref().and_then(Trusted::read);

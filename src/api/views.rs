@@ -215,7 +215,7 @@ fn ranges(step: &Step) -> Vec<RangeShape> {
 }
 
 impl StepShape {
-    /// The dependencies for people. A range is shown as `p:1 to p:200`.
+    /// The dependencies as texts for people. A range is shown as `p:1 to p:200`.
     pub fn shown_depends(&self) -> Vec<String> {
         self.depends_as(&ToString::to_string, " to ")
     }
@@ -355,7 +355,8 @@ impl Views<'_> {
     }
 }
 
-/// The names for [`PlanShape::people`], in the order of the steps and without duplicates.
+/// The texts for [`PlanShape::people`], in the order of the steps and without duplicates. Most are names. For a claim that
+/// the step's file does not show, the text is that of [`held_by`].
 fn people(plans: &Plans, plan: &Plan) -> Vec<String> {
     let mut names = Vec::new();
     for step in plan.steps.iter().filter(|it| !it.is_closed()) {
@@ -369,7 +370,8 @@ fn people(plans: &Plans, plan: &Plan) -> Vec<String> {
 }
 
 /// A text for people about the owner of a claim: the owner's name or, if that is unknown, the claim's id, and where the
-/// claim was made if that is elsewhere. If the step was closed on another branch, the text says only this.
+/// claim was made if that is elsewhere. If the work ended on another machine and is not merged, the text also says this. If
+/// the step was closed on another branch, the text says only this.
 fn held_by(held: &HeldClaim) -> String {
     let by = held.by.as_ref().unwrap_or(&held.claim);
     match &held.holding {

@@ -142,8 +142,8 @@ fn config(disk: &dyn Disk, above: &[PathBuf], repository: Option<&Path>) -> Resu
     Ok((Config::default(), Vec::new(), None))
 }
 
-/// A link that came with a repository must not make a directory outside of it the plans directory. A directory that the
-/// user named may be anywhere.
+/// Refuses a plans directory that was found through a link out of the repository, because the link may have come with the
+/// repository. A directory that the user named may be anywhere.
 fn check_link(disk: &dyn Disk, found: Option<&Path>, repository: Option<&Path>) -> Result<(), Error> {
     let (Some(found), Some(repository)) = (found, repository) else { return Ok(()) };
     match Reach::of(disk, repository, None).find(found, Origin::Elsewhere) {

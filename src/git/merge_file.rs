@@ -21,8 +21,8 @@ pub const MERGE_DRIVER: &str = "if command -v planwatch >/dev/null; then planwat
 const BY_LINES: &str = "git merge-file --marker-size=%L %A %O %B";
 
 impl Git {
-    /// Makes a call merge by lines, also if planwatch's driver is set up. With git 2.43 or newer, drivers that
-    /// `.gitattributes` files name are not used either.
+    /// Makes `call` merge by lines, even if planwatch's driver is set up. With git 2.43 or newer, the call also ignores all
+    /// other drivers that `.gitattributes` files name.
     pub fn merging_by_lines(&self, call: Call) -> Result<Call, GitError> {
         let call = call.config("merge.planwatch.driver", BY_LINES);
         match self.require(2, 43, "") {
@@ -62,7 +62,7 @@ impl LineMerge {
         Self { directory, scratch, marker_size: marker_size.clamp(1, 1000).to_string() }
     }
 
-    /// Merges texts, and resolves every conflict with the lines of `side`. `None` if the merge fails.
+    /// Merges texts, and resolves every conflict with the lines of `side`. `None` if git or a temporary file fails.
     pub fn favoring(&self, side: Favor, base: &[u8], ours: &[u8], theirs: &[u8]) -> Option<Vec<u8>> {
         let option = match side {
             Favor::Ours => "--ours",

@@ -63,8 +63,8 @@ impl Git {
         self.commit_tree(tree, parents, message, is_signed)
     }
 
-    /// Makes the tree of `commit` with everything below `path` replaced by that of `other`. Returns this tree and the paths
-    /// that differ; `None` if there is no difference.
+    /// Makes the tree of `commit`, but takes everything below `path` from `other`. Returns the new tree and the paths that
+    /// differ; `None` if there is no difference.
     pub fn tree_with_path_of(
         &self,
         commit: &Oid,
@@ -100,7 +100,7 @@ impl Git {
         read_branches(&self.call(&["for-each-ref", FORMAT]).arg(name).run()?)
     }
 
-    /// Moves a reference from `old` to `new`, or creates it if `old` is `None`; fails if it has another value.
+    /// Moves a reference from `old` to `new`, or creates it if `old` is `None`. Fails if its value is not `old`.
     pub fn move_ref(&self, name: &str, old: Option<&Oid>, new: &Oid, why: &str) -> Result<(), GitError> {
         let old = old.map_or_else(|| new.null(), Clone::clone);
         let call = self.call(&["update-ref", "-m"]).arg(why).arg(name).oids([new, &old]);

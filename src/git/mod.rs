@@ -1,8 +1,9 @@
-//! The git repository around the plans: the only module that starts git.
+//! The git repository around the plans. Only this module starts git.
 //!
-//! No shell is involved. Each process has a time limit, its output is bounded, and inherited variables that select another
-//! repository are removed. What git prints is not trusted: the parsers here work on bytes, and return an error for
-//! unexpected output. Revisions that a person typed are resolved to an [`Oid`] before they are passed to any other command.
+//! Git is started without a shell. Each process has a time limit, its output is bounded, and inherited variables that
+//! select another repository are removed. What git prints is not trusted: the parsers here work on bytes, and return an
+//! error for unexpected output. Revisions that a person typed are resolved to an [`Oid`] before they are passed to any other
+//! command.
 
 #![expect(clippy::disallowed_methods, reason = "git is started here")]
 

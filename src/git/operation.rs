@@ -6,7 +6,7 @@ use super::error::GitError;
 use super::oid::Oid;
 use super::repository::Git;
 
-/// Files and directories in git's own directory, and what they mean.
+/// Files and directories that git creates in its own directory during an operation, and the name of the operation.
 const SIGNS: [(&str, &str); 8] = [
     ("MERGE_HEAD", "merge"),
     ("rebase-merge", "rebase"),
@@ -34,8 +34,8 @@ impl Git {
         Ok(None)
     }
 
-    /// Returns the commit onto which the last rebase moved the branch, and the former commit of the branch. `None` if the
-    /// last change of `HEAD` was not the end of a rebase.
+    /// Returns the commit onto which the last rebase moved the branch, and the commit of `HEAD` before the rebase. `None` if
+    /// the last change of `HEAD` was not the end of a rebase.
     pub fn last_rebase(&self) -> Result<Option<(Oid, Oid)>, GitError> {
         Ok(read_last_rebase(&self.reflog("--max-count=10000")?))
     }

@@ -80,8 +80,8 @@ pub(super) enum RemoteFault {
     NoRef,
 }
 
-/// Parts of error messages of git, ssh and servers that mean a refusal. Any other error counts as silence, and the call is
-/// tried again later.
+/// Parts of error messages of git, ssh and servers that mean a refusal. Any other error, except that of a missing ref,
+/// counts as silence, and the call is tried again later.
 const REFUSALS: [&str; 18] = [
     "Authentication failed",
     "could not read Username",

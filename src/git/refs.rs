@@ -50,8 +50,8 @@ pub fn read_branches(bytes: &[u8]) -> Result<Vec<Branch>, GitError> {
 }
 
 impl Git {
-    /// Lists the local and remote-tracking branches with commits that are not reachable from `head`, newest first; without
-    /// `head`, all of them. planwatch's own branches are left out.
+    /// Lists the local and remote-tracking branches without planwatch's own, newest first. With `head`, only branches with
+    /// commits that are not reachable from `head` are listed.
     pub fn unmerged_branches(&self, head: Option<&Oid>) -> Result<Vec<Branch>, GitError> {
         let mut call = self.call(&["for-each-ref", "--sort=-committerdate", FORMAT]);
         if let Some(head) = head {

@@ -1,7 +1,8 @@
 //! Calls that contact a remote: fetching and pushing single refs.
 //!
-//! No call here prompts on a terminal. A call ends if the remote is silent for [`SILENCE`]. A remote may be configured with
-//! one URL for fetching and another one for pushing, which may lead to two servers. So all calls use the URL for pushing.
+//! No call here prompts on a terminal, unless a command for ssh that the user has configured does. A call ends if the remote
+//! is silent for [`SILENCE`]. A remote may be configured with one URL for fetching and another one for pushing, which may
+//! lead to two servers. So all calls use the URL for pushing.
 //!
 //! # Pushes
 //! Each ref is pushed with `--force-with-lease` and its old value, so it changes only if it still has that value. A `+`
@@ -60,7 +61,8 @@ impl From<GitError> for RemoteError {
 }
 
 impl Git {
-    /// The URL for pushing to a remote of this clone's configuration; `None` if there is no such remote.
+    /// The URL for pushing to a remote of this clone's configuration. `None` if there is no such remote, or if the URL is
+    /// empty or begins with `-`.
     pub fn push_url(&self, remote: &str) -> Result<Option<String>, GitError> {
         // `remote` may come from a file of the repository. Only a name is accepted, because a URL or a path would bypass
         // this clone's configuration.
@@ -92,7 +94,7 @@ impl Git {
         }
     }
 
-    /// Fetches single objects, which a partial clone lacks.
+    /// Fetches the named objects, for a partial clone that lacks them.
     pub fn fetch_objects(&self, url: &str, oids: &[Oid]) -> Result<(), RemoteError> {
         let words = [
             "fetch",
@@ -109,7 +111,7 @@ impl Git {
         if code == 0 { Ok(()) } else { Err(error_of(&stderr)) }
     }
 
-    /// Pushes refs, each with `--force-with-lease`. Returns the results that the remote reported, one for each ref.
+    /// Pushes refs, each with `--force-with-lease`. Returns a result for each ref that git reported.
     pub fn push_refs(
         &self,
         url: &str,
@@ -167,8 +169,8 @@ impl Git {
     }
 
     /// A call that may contact the remote. To keep git before 2.45 from fetching missing objects of a partial clone,
-    /// [`Self::call`] disables all protocols. That would disable a call to the remote, too, so it is not done here. No
-    /// call here reads objects of the repository, so nothing has to be fetched.
+    /// [`Self::call`] disables all protocols. Here, this would also disable the call itself, so the protocols stay enabled.
+    /// The only objects that are pushed are those that planwatch has written, so git need not fetch them first.
     fn remote_call(&self, words: &[&str], url: &str) -> Result<Call, GitError> {
         let mut call = Call::new(&self.root, words).limit(SILENCE).limit_silence();
         let settings = [

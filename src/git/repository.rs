@@ -111,8 +111,8 @@ impl Git {
         if self.require(2, 45, "").is_ok() { call } else { call.config("protocol.allow", "never") }
     }
 
-    /// Makes a path relative to the top directory; `None` if the path is outside. If the path as given is outside, this
-    /// resolves the symbolic links of its directory and tries again.
+    /// Makes a path relative to the top directory. If the path as given is outside, the symbolic links of its directory are
+    /// resolved first. `None` if they cannot be resolved, or if the resolved path is outside, too.
     pub fn relative(&self, path: &Path) -> Option<PathBuf> {
         let inside = |path: &Path| path.strip_prefix(&self.root).map(Path::to_path_buf).ok();
         inside(path).or_else(|| {

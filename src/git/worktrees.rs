@@ -31,8 +31,8 @@ const GITLINK: u32 = 0o160_000;
 /// An empty list of paths, for which git processes all paths.
 const NO_PATHS: [&str; 0] = [];
 
-/// The reason that git gives when it locks a working tree while making it. planwatch uses the same reason when it locks
-/// one to remove it.
+/// The reason with which git locks a working tree while git makes the tree. planwatch locks a tree with the same reason
+/// before it removes the tree.
 const BEING_MADE: &str = "initializing";
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -203,8 +203,9 @@ impl Git {
         self.head_commit()
     }
 
-    /// Fast-forwards the branch that is checked out, with the index and the files, to a commit. Returns git's error message
-    /// if this is not a fast-forward, or if it would overwrite ignored files or anything that is not committed.
+    /// Fast-forwards the branch that is checked out, with the index and the files, to a commit. If git fails, returns its
+    /// error message. Git fails if this is not a fast-forward, or if it would overwrite ignored files or anything that is
+    /// not committed.
     pub fn fast_forward(&self, to: &Oid) -> Result<Result<(), String>, GitError> {
         let words = ["merge", "--ff-only", "--no-autostash", "--no-overwrite-ignore", "--no-stat", "--quiet"];
         let call = || self.call(&words).quietly().writes_index().shielded().limit(LIMIT).oids([to]);

@@ -41,7 +41,7 @@ fn hash(row: &[ValueRef<'_>]) -> u128 {
     u128::from_le_bytes(half)
 }
 
-/// `rootpage` is left out: with a wrong root page, SQLite would read other rows, and their own checksums show that.
+/// `rootpage` is left out: with a wrong root page, SQLite would read wrong rows, and the checksums of rows show that.
 /// Statistics of tables are not covered.
 const SCHEMA: &str = "SELECT type, name, tbl_name, sql FROM sqlite_schema";
 

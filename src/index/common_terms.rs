@@ -3,7 +3,7 @@
 //! BM25 examines every match, and a word that occurs almost everywhere carries little information. So if there are more
 //! than [`MANY`] matches, the result has two groups. The first group has the matches that contain all words in name and
 //! title. They are ranked by BM25, or in listing order if they are more than [`MANY`], too. The second group has all other
-//! matches, in listing order. This does not depend on the document numbers, so every index gives the same result.
+//! matches, in listing order. The order does not depend on the document numbers, so every index gives the same result.
 //!
 //! Most documents are numbered in listing order, because the full-text index is filled in that order. So the matches
 //! below the [border](Listing) are read in listing order, and SQLite can stop as soon as it has enough of them. Changed
@@ -74,8 +74,8 @@ impl Listing {
     }
 }
 
-/// Searches live documents of all kinds if too many match to rank all of them. `None` if there are fewer matches, and for
-/// other queries.
+/// Searches live documents of all kinds if too many match to rank all of them. `None` if there are fewer matches, if the
+/// query names a kind or includes archived plans, or if its limit is above [`MANY`].
 ///
 /// `wanted` is the query in FTS5's syntax, without exclusions. If the query may end with a prefix, the caller tries the
 /// whole word first.
@@ -194,7 +194,7 @@ impl CommonTermQuery<'_> {
         Ok(found)
     }
 
-    /// The first of these matches in listing order.
+    /// The first `most` of the matches in listing order.
     fn listed(&self, matches: &Matches, most: usize) -> Result<Vec<Match>, IndexError> {
         let first = matches.listed.iter().take(most).map(|id| search::found(self.connection, 0.0, *id));
         let mut found = first.collect::<Result<Vec<_>, _>>()?;

@@ -33,7 +33,7 @@ pub enum IndexError {
 }
 
 impl IndexError {
-    /// Returns the stable error code of all surfaces.
+    /// Returns the error code. It is stable, and the same on all surfaces.
     pub fn code(&self) -> &'static str {
         match self {
             Self::Damaged { .. } => "index-damaged",
@@ -46,7 +46,7 @@ impl IndexError {
         }
     }
 
-    /// Only a failed read shows that the file is damaged.
+    /// Of the input and output errors, only a failed read shows that the file is damaged.
     fn of_io(error: rusqlite::Error) -> Self {
         match error.sqlite_error().map(|it| it.extended_code) {
             // The shared memory is a file. The first connection extends it, and cannot do so on a full disk.

@@ -69,7 +69,7 @@ impl IndexFile {
         self.dir.join(format!("{}{end}", name(self.content)))
     }
 
-    /// Returns the identity of the file at this name; `None` if missing.
+    /// Returns the identity of the file that has the database's name now; `None` if there is none.
     pub(super) fn identity(&self) -> Option<Identity> {
         self.identity_of("")
     }
@@ -78,7 +78,8 @@ impl IndexFile {
         fs::symlink_metadata(self.named(end)).ok().map(|it| identity(&it))
     }
 
-    /// Returns the identities of these files now. A database without a log has no files next to it.
+    /// Returns the identities of the files that have the names of database, log and shared memory now. A database without a
+    /// log has no files next to it.
     pub(super) fn names(&self) -> Names {
         let beside = |end| self.content.has_log().then(|| self.identity_of(end)).flatten();
         // The database comes last, because the files next to a new database are created after it.
@@ -141,8 +142,8 @@ impl IndexFile {
         removed.map_err(|source| IndexError::unwritable(&self.dir, source))
     }
 
-    /// Renames the file to `.bad`, in place of an earlier `.bad` file. The lock must be held; processes that have the
-    /// file open continue to read it.
+    /// Renames the database and the files next to it to `.bad` names, in place of earlier `.bad` files. The lock must be
+    /// held; processes that have the database open continue to read it.
     pub(super) fn move_aside(&self) -> Result<(), IndexError> {
         // The log is moved first. A database without its log is only an older state of the index, but a log that is left
         // next to a new database would damage that database.
@@ -156,7 +157,7 @@ impl IndexFile {
     }
 }
 
-/// Removes the indexes of other releases that were last written more than 30 days before `file` was.
+/// Removes the indexes of other releases that were last written more than 30 days before `file` was last written.
 ///
 /// If such a release is used again, it creates a new index. The first error ends the removal.
 pub(super) fn clear_unused(file: &IndexFile) -> io::Result<()> {

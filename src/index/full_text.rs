@@ -61,8 +61,9 @@ impl FullText {
         Ok(look)
     }
 
-    /// Adds texts, and removes those of the keys in `gone`. On an error, nothing changes. If another process has written
-    /// since `was_seen`, returns false and changes nothing.
+    /// Adds texts, and removes those of the keys in `gone`. If the write fails, nothing changes. If another process has
+    /// written since `was_seen`, returns false and changes nothing. There can also be an error after a successful write,
+    /// from the read that verifies which state was written.
     ///
     /// `texts` is read one by one while the file is locked for writing. Then `origin` is called. It returns the origin of
     /// the texts that the file now contains, or `None` if some texts are still missing.
@@ -123,7 +124,7 @@ impl TextsSnapshot<'_> {
         Ok(filled.as_deref() == Some(origin.as_bytes()))
     }
 
-    /// Compares the full-text index with these plans, if given, and with these records.
+    /// Compares the full-text index with the plans of `heads`, if given, and with the decisions and insights in `records`.
     pub fn unsearched<'h>(
         &self,
         heads: Option<&'h [Head]>,
@@ -173,7 +174,7 @@ fn seen(connection: &Connection) -> Result<Seen, IndexError> {
     Ok(Seen(seen.query_row([], |row| row.get::<_, [u8; 8]>(0)).optional()?.map(i64::from_le_bytes)))
 }
 
-/// Records what the full-text index was filled from, and a new state.
+/// Records what the full-text index was filled from, and the number of the new state.
 fn mark(connection: &Connection, origin: Option<&Origin>) -> Result<Seen, IndexError> {
     match origin {
         Some(origin) => {

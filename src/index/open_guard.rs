@@ -12,7 +12,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::index::file::Names;
 
-/// The files with a log that this process has open, once per connection.
+/// The databases with a log that this process has open, with one entry for each connection.
 static OPEN: Mutex<Vec<Names>> = Mutex::new(Vec::new());
 
 /// The exclusive right of one thread to open databases.

@@ -1,7 +1,7 @@
 //! The rows of the index for one plan directory, with their hashes.
 //!
-//! SQLite detects few of the errors of a failing disk: if bytes inside a row are overwritten, SQLite returns them as the
-//! row. So each head ends with a hash of its key, the number of its steps and all its other bytes, which include the
+//! SQLite detects few of the errors of a failing disk: if bytes inside a row are overwritten, SQLite returns the wrong
+//! bytes. So each head ends with a hash of its key, the number of its steps and all its other bytes, which include the
 //! hashes of the plan's data. If this hash is right, the row describes the plan as it was in files with the stamps that
 //! the row contains. The hashes do not protect against forgery.
 
@@ -154,7 +154,7 @@ fn beginning(bytes: &[u8]) -> Option<(Beginning, &[u8])> {
     Some((beginning, rest))
 }
 
-/// Encodes names and stamps so that equal bytes mean equal files.
+/// Encodes names and stamps so that equal bytes mean equal names and stamps.
 pub fn stamps<'a>(files: impl Iterator<Item = (&'a str, Stamp)>) -> Vec<u8> {
     let mut out = Vec::with_capacity(512);
     for file in files {

@@ -12,7 +12,8 @@ pub const VERSION: i32 = 6;
 /// "plan", so that `file` and an SQLite shell can identify the file.
 const APPLICATION: i32 = 0x706c_616e;
 
-/// Identifies the code that made the rows: a release, and a number. Code with another value may read a file differently.
+/// Identifies the code that made the rows: a release, and a number. Code with another value may read a plan's files
+/// differently.
 const READER: &str = concat!(env!("CARGO_PKG_VERSION"), " 12");
 
 /// [`READER`] as digits for file names: `0.1.0 4` becomes `00010004`.
@@ -101,8 +102,8 @@ pub(super) fn ensure(
     Ok(found)
 }
 
-/// The inode number of a file with a log, which is stored in the file. In a copy the stored number is wrong, so copies are
-/// not used: the log next to a copy may belong to another file.
+/// A file with a log stores its own inode number; other files store an empty text. In a copy the stored number is wrong, so
+/// copies are not used: the log next to a copy may belong to another file.
 fn mark(file: Option<Identity>) -> String {
     file.map_or_else(String::new, |it| it.number().to_string())
 }

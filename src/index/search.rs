@@ -1,5 +1,5 @@
 //! Ranked full-text search over plans, steps, decisions and insights: which of their texts are searched, and what a
-//! query means.
+//! query means. Decisions and insights are called records.
 //!
 //! A query is never used as FTS5 syntax: its words become quoted strings, so that no text is a syntax error or an
 //! operator.
@@ -94,8 +94,8 @@ impl Kind {
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Document {
-    /// A plan's id, whose words are often searched for, or the topic of a decision. Empty for an insight. Also empty for a
-    /// step, because its name would repeat its plan's id.
+    /// A plan's id, whose words are often searched for, or the topic of a decision that is not superseded. Empty for other
+    /// decisions and for insights. Also empty for a step, because its name would repeat its plan's id.
     name: String,
     title: String,
     body: String,
@@ -321,7 +321,8 @@ impl Unsearched<'_> {
     }
 }
 
-/// Returns the best matches, best first; matches of equal rank are ordered by [`order`]. An empty query has no results.
+/// Returns the best matches, best first; matches of equal rank are ordered by [`order`]. If very many documents match, the
+/// order is that of `common_terms.rs`. An empty query has no results.
 pub(super) fn search(connection: &Connection, query: &Query) -> Result<Vec<Match>, IndexError> {
     let Some(wanted) = expression(&query.text).filter(|_| query.limit > 0) else { return Ok(Vec::new()) };
     if !terms(&query.text).iter().any(|it| it.is_excluded) {
@@ -354,7 +355,8 @@ pub(super) fn search(connection: &Connection, query: &Query) -> Result<Vec<Match
     Ok(found)
 }
 
-/// The order of matches of equal rank: first plans and their steps in listing order, then records, the newest first.
+/// The order of matches of equal rank. Plans and their steps come first, in listing order: live plans before archived ones,
+/// then by name and position. Then come insights, and then decisions, each with the newest first.
 pub(super) fn order(a: &Match, b: &Match) -> Ordering {
     match (a.key.name.contains('/'), b.key.name.contains('/')) {
         (true, true) => b.key.cmp(&a.key),

@@ -74,7 +74,7 @@ fn put_back(context: &Context, writing: &mut Transaction<'_>, text: &str) -> Res
     let (target, _) = resolve::for_reading(context, text)?;
     let id = plan_of(target)?;
     let Some(plan) = load::plan_at(context, &id, Side::Archived)? else {
-        // There is also no plan if the archived directory cannot be listed. Then this returns the error.
+        // If the archived directory cannot be listed, `plan_at` finds no plan either. Then `listed` returns the error.
         context.plans.listed(&Path::new(ARCHIVE).join(id.as_str()))?;
         let plan = load::one_plan(context, &id)?.filter(|it| !it.is_archived);
         let plan = plan.ok_or_else(|| load::missing(context, &id))?;

@@ -51,7 +51,7 @@ pub struct CheckReport {
     pub lines: Vec<Option<String>>,
     pub root: String,
     pub hints: Vec<String>,
-    /// What `--fix` did; `problems` then has only the remaining ones.
+    /// What `--fix` did, or would do in a dry run. `problems` has only those that remain, so all in a dry run.
     pub fixed: Option<ChangeReport>,
     /// The problems of the configuration, with their source lines.
     pub config: Vec<(Problem, Option<String>)>,
@@ -199,7 +199,7 @@ fn future_time(context: &Context, step: &Step) -> Option<Problem> {
     Some(Problem::at_byte(&step.path, &file, at, Code::TimeInFuture, message, hint))
 }
 
-/// Returns the position of the first `at` value, of the claim or of an attempt, that is this time.
+/// Finds a time among the `at` values of the claim and the attempts. Returns the position of the first value that equals it.
 fn place_of_time(file: &[u8], time: Time) -> Option<usize> {
     let Header::Present { yaml: range, .. } = front_matter::split(file).header else { return None };
     let tree = yaml::parse(std::str::from_utf8(&file[range.clone()]).ok()?).ok()?;

@@ -59,8 +59,8 @@ pub struct ClaimReport {
     pub plan: Option<String>,
     pub is_dry_run: bool,
     pub diff: String,
-    /// Until when other machines respect the claim if nothing renews it. None if claims are not shared, or if the
-    /// registry has not confirmed the claim.
+    /// Until when other machines respect the claim if nothing renews it. None unless this request stored the claim at the
+    /// registry.
     pub until_elsewhere: Option<Time>,
     /// The claim was made on this machine only; other machines do not know it yet.
     pub is_offline: bool,
@@ -69,11 +69,12 @@ pub struct ClaimReport {
     pub(crate) made: Option<MadeHere>,
 }
 
-/// A claim that this process wrote into the step's file.
+/// A claim that this process wrote into the step's file, or would write in a dry run.
 #[derive(Debug, Clone)]
 pub(crate) struct MadeHere {
     pub(crate) step: StepId,
-    /// The file before the claim; none if it did not exist.
+    /// The file before the claim. None if it did not exist, or if other files were changed with it, as when a candidate
+    /// before the step was set to `failed`.
     pub(crate) file: Option<FileBefore>,
 }
 
@@ -151,7 +152,7 @@ enum Taken {
 /// Claims the named step, or else the next ready one, and puts it in progress, atomically. Of several concurrent callers,
 /// exactly one gets the step.
 ///
-/// If a named step cannot be claimed, the error says why. Without a name, the report says why nothing is ready.
+/// If a named step cannot be claimed, the error says why. If no step is named and none is ready, the report says why.
 pub fn claim(context: &Context, request: &ClaimRequest) -> Result<ClaimReport, Error> {
     if let Some(again) = again::claimed(context)? {
         return Ok(again);
@@ -172,7 +173,7 @@ pub fn claim(context: &Context, request: &ClaimRequest) -> Result<ClaimReport, E
 /// The step or steps that a claim may choose from.
 enum Wanted {
     Step(NamedStep),
-    /// The next step of a plan, or of all.
+    /// The next step of a plan, or of all plans.
     Next(Option<PlanId>),
 }
 
@@ -312,8 +313,8 @@ fn claim_ready(
     }
 }
 
-/// Leaves out the steps that were claimed before the lock was taken. Their records show this, so their files need not be
-/// read.
+/// Leaves out the steps that were claimed after they were found and before the lock was taken. Their records show this, so
+/// their files need not be read.
 fn unclaimed(queue: Vec<Ready>, locked: &Locked<'_>) -> impl Iterator<Item = Ready> {
     queue.into_iter().filter(|it| it.has_lapsed || !locked.has_record(&it.step.id))
 }

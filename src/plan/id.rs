@@ -143,7 +143,7 @@ pub fn read_step_id(text: &str) -> Option<StepId> {
 /// Reads the path of a step's file, such as `plans/auth/step-2.md`. Returns the name of the file's directory, which is the
 /// plan's id, and the step's number.
 ///
-/// The plan is `None` if the path does not name a directory, as in `step-2.md` and `./step-2.md`.
+/// The plan is `None` if the path names no directory that can be a plan, as in `step-2.md` and `./step-2.md`.
 pub fn read_step_path(text: &str) -> Option<(Option<PlanId>, StepNumber)> {
     let (directory, name) = text.rsplit_once('/').map_or((None, text), |(it, name)| (Some(it), name));
     let FileName::Step(number) = file_name::classify(name) else { return None };
@@ -160,9 +160,9 @@ const MAX_SLUG: usize = 64;
 
 /// Makes a directory name from a title: `[a-z0-9]+(-[a-z0-9]+)*`, at most 64 characters.
 ///
-/// Accents are dropped, and so are characters without an ASCII equivalent. If nothing is left, the name is `plan`. A
-/// number, `step-N` and a name that Windows reserves get the prefix `plan-`. If `is_taken` returns true for the name, `-2`,
-/// `-3` … is appended.
+/// Accents and apostrophes are dropped, and letters such as `ß` are spelled in ASCII. Any other characters between letters
+/// and digits become one `-`. If nothing is left, the name is `plan`. A number, `step-N` and a name that Windows reserves
+/// get the prefix `plan-`. If `is_taken` returns true for the name, `-2`, `-3` … is appended.
 pub fn slug(title: &str, is_taken: &dyn Fn(&str) -> bool) -> String {
     let base = plain_slug(title);
     let base = if is_reserved(&base) { format!("plan-{base}") } else { base };

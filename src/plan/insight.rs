@@ -30,7 +30,7 @@ pub struct Insight {
     /// Relative to the plans directory.
     pub path: String,
     pub title: String,
-    /// The text without a heading that only repeats the title.
+    /// The text without the heading at its beginning, if that heading is the title.
     pub text: String,
     pub by: Option<String>,
     /// From the front matter, else from the file's name.

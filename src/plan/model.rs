@@ -22,7 +22,7 @@ pub struct Plan {
     pub id: PlanId,
     /// Whether the directory is below `_archive/`.
     pub is_archived: bool,
-    /// The path of `plan.md` relative to the plans directory, with `/`; it need not exist.
+    /// The path of `plan.md` relative to the plans directory, with `/` as separator. The file need not exist.
     pub path: String,
     /// Content hash of `plan.md`; `None` if the file does not exist or cannot be read.
     pub etag: Option<String>,
@@ -96,19 +96,21 @@ pub enum Order {
 #[derive(Debug, Clone, PartialEq, BorshSerialize, BorshDeserialize)]
 pub struct Step {
     pub id: StepId,
-    /// Relative to the plans directory, with `/`; for a step without a file, the path that the first write creates.
+    /// Relative to the plans directory, with `/` as separator. For a step without a file, the path that the first write
+    /// creates.
     pub path: String,
-    /// Content hash; `None` for a step that exists only in the Steps list.
+    /// Content hash, or `unreadable` for a file that cannot be read. `None` for a step that exists only in the Steps list.
     pub etag: Option<String>,
     pub modified: Option<Time>,
     pub title: String,
     pub status: Stated<StepStatus>,
     pub claim: Option<Box<Claim>>,
     pub depends: Vec<StepId>,
-    /// The ranges in the text, including "all previous steps", that are too long for `depends`. `depends` contains only the
-    /// first and the last step of each.
+    /// The ranges in the text, including "all previous steps", that are too long for `depends`. `depends` contains only a
+    /// part of their steps, as a rule the first and the last one of each range.
     pub ranges: Vec<StepRange>,
-    /// The positions in the front matter of the first items of `depends`. Empty if `depends` comes from the body.
+    /// The positions in the front matter of the items of `depends`, at most of the first 100. Empty if `depends` comes from
+    /// the body.
     pub depends_at: Vec<Place>,
     pub phase: Option<String>,
     pub kind: Option<String>,
@@ -206,7 +208,7 @@ pub enum StatusSource {
 
 impl Step {
     pub fn is_closed(&self) -> bool {
-        // The claim is checked first, because nearly every step has none, and there are many steps.
+        // The claim is checked before the run, because nearly every step has no claim, and there are many steps.
         let is_said = self.status.known().is_some_and(StepStatus::is_closed);
         is_said && (self.claim.is_none() || !self.is_under_run() && !self.is_unverified())
     }
@@ -274,10 +276,10 @@ impl Step {
         self.problems.iter().find(|it| it.code.refuses_writing())
     }
 
-    /// Returns the problem because of which `depends` may lack a step: the file is unreadable, or a dependency in it names
-    /// no step.
+    /// Returns the problem because of which `depends` may lack a step: the file is unreadable, a dependency in it names no
+    /// step, or something in it looks like a dependency but is not read as one.
     ///
-    /// A dependency on a step that does not exist is not such a problem. It is in `depends` and counts as open.
+    /// A dependency on a step that does not exist is not such a problem. That step is in `depends` and counts as open.
     pub fn unclear_dependencies(&self) -> Option<&Problem> {
         let is_unclear = |it: &&Problem| match it.code {
             Code::DependencyMissing => !Plans::is_between_files(it),

@@ -14,7 +14,8 @@ use crate::plan::time::Time;
 use crate::text::line_index::Place;
 use crate::text::typed::shell_word;
 
-/// The end of the message that distinguishes a dependency on a missing step from an invalid reference.
+/// The end of the message for a dependency on a missing step. The problem of an invalid reference has the same code, but its
+/// message does not end with these words.
 const COUNTS_AS_OPEN: &str = ", so it counts as not completed";
 
 /// A set of plans: all of a plans directory, or those that one query needs.
@@ -260,10 +261,10 @@ struct Graph<'a> {
     missing: Vec<(usize, usize)>,
 }
 
-/// Numbers the steps of all plans in their order, and finds the number of the step that an id means.
+/// Makes the steps of all plans the nodes of a graph, numbered consecutively. Finds the node of the step that an id means.
 pub(super) struct Finder<'a> {
     plans: &'a Plans,
-    /// The number of each plan's first step.
+    /// The node of each plan's first step.
     firsts: Vec<usize>,
 }
 

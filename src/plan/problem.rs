@@ -86,7 +86,7 @@ codes! {
 }
 
 impl Code {
-    /// Returns the code with this text, which `src/text` uses in its errors.
+    /// Returns the code with this text. The errors of `src/text` contain such texts.
     pub fn from_text(text: &str) -> Option<Self> {
         Self::ALL.iter().find(|it| it.text() == text).copied()
     }
@@ -99,12 +99,12 @@ impl Code {
 
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, BorshSerialize, BorshDeserialize)]
 pub struct Problem {
-    /// Relative to the plans directory, with `/`.
+    /// Relative to the plans directory, with `/` as separator.
     pub path: String,
     pub line: u32,
     pub column: u32,
     pub code: Code,
-    /// A sentence without a full stop.
+    /// One sentence. It does not end with a full stop.
     pub message: String,
     /// What to do about it; may be empty.
     pub hint: String,

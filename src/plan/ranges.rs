@@ -13,7 +13,7 @@ use crate::plan::model::{Plan, Step};
 use crate::plan::step_number::StepNumber;
 
 /// The maximum number of steps that the ranges in a step's text add to its `depends`. A range that would exceed this number
-/// is stored as a range.
+/// is stored as a range. Of such a range, only the ends can be in `depends`, and they are not counted.
 pub const MOST_SPELLED_OUT: usize = 100;
 
 /// A dependency on the steps of the same plan from `first` to `last`, both included.

@@ -152,8 +152,8 @@ pub(super) fn finish_steps(plan: &mut Plan) {
     report_duplicates(&mut plan.steps);
 }
 
-/// Reads only the step `wanted` of a plan, and the steps of the plan that it depends on, directly or through others. In a
-/// sequential plan, also reads the step before it with its dependencies.
+/// Reads only the step `wanted` of a plan, and the steps of the same plan on which it depends, directly or through others.
+/// In a sequential plan, also reads the step before `wanted` and the dependencies of that step.
 ///
 /// `steps` are the numbers that have files; `read` returns the files of one number. Properties of the plan as a whole,
 /// such as progress, cannot be derived from the result. Bodies are included.

@@ -147,7 +147,7 @@ fn step_of(
     }
 }
 
-/// Whether a type is `user_validation`, in any case and with any separator.
+/// Whether a type is `user_validation`, in any case and with `_`, `-` or a space between the words.
 fn is_user_validation(kind: &str) -> bool {
     kind.to_lowercase().replace(['-', ' '], "_") == "user_validation"
 }
@@ -163,7 +163,7 @@ fn without_step_prefix(title: &str) -> &str {
     stripped.filter(|it| !digits.is_empty() && !it.is_empty()).unwrap_or(title)
 }
 
-/// The dependencies of the Steps line and the Dependencies section together.
+/// The dependencies in a step's line of the Steps list and in its Dependencies section, together.
 struct BodyDependencies {
     all: Vec<StepId>,
     ranges: Vec<StepRange>,

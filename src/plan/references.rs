@@ -125,7 +125,7 @@ fn without_parentheses(text: &str) -> String {
     kept
 }
 
-/// A `(depends: …)` in the text of a Steps line; all ranges are byte ranges of that text.
+/// A `(depends: …)` in a text, such as a line of the Steps list. All ranges are byte ranges of that text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Group {
     /// With its parentheses.
@@ -144,9 +144,9 @@ pub(crate) struct Named {
     pub(crate) step: Option<StepId>,
 }
 
-/// Finds every `(depends: …)` and `(depends on …)` of a Steps line. The line may be wrapped.
+/// Finds every `(depends: …)` and `(depends on …)` of a text, such as a line of the Steps list. A group may be wrapped.
 ///
-/// A group whose parenthesis is never closed ends at the end of its line.
+/// A group whose parenthesis is never closed ends at the end of the line in which it begins.
 pub(crate) fn groups(plan: &PlanId, text: &str) -> Vec<Group> {
     let (folded, closings) = (on_one_line(text), closings(text));
     let mut found: Vec<Group> = Vec::new();

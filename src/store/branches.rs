@@ -23,8 +23,8 @@ use crate::plan::steps_list;
 use crate::store::sync::foreign;
 use crate::text::front_matter::MAX_FILE;
 
-/// The step numbers of a plan that this working tree does not use, but that another working tree, an unmerged branch or
-/// the claim of another clone uses.
+/// The step numbers that a plan does not use in this working tree, but that are used for it in another working tree, on an
+/// unmerged branch or by a claim of another clone.
 ///
 /// Empty without a repository, or if `is_wanted` is false. If git fails, the numbers of branches are missing.
 pub(crate) fn numbers_elsewhere(context: &Context, plan: &PlanId, is_wanted: bool) -> BTreeSet<StepNumber> {
@@ -51,7 +51,7 @@ pub(crate) fn numbers_elsewhere(context: &Context, plan: &PlanId, is_wanted: boo
     &numbers - &numbers_in(&worktree.root).into_iter().collect()
 }
 
-/// The steps in the Steps list of a `plan.md`; some of them may have no file yet.
+/// The numbers of the steps in the Steps list of a `plan.md`. Some of these steps may have no file yet.
 fn listed(plan: &PlanId, file: &[u8]) -> Vec<StepNumber> {
     steps_list::blocks(plan, read::body(file)).into_iter().map(|it| it.0).collect()
 }
@@ -114,7 +114,7 @@ pub(crate) struct Elsewhere {
     pub(crate) branches: Vec<Branch>,
 }
 
-/// The versions of step files that `HEAD` does not have, and in which an unmerged branch changed the status.
+/// The versions of step files that unmerged commits wrote, and whose status differs from the status before these commits.
 pub(crate) fn unmerged_steps(context: &Context) -> Result<Vec<Elsewhere>, Error> {
     let (git, head) = Git::with_head(context.plans.root())?;
     let Some(path) = git.relative(context.plans.root()) else { return Ok(Vec::new()) };
@@ -171,7 +171,7 @@ fn versions(
     let tops = read_trees(objects, &tops)?;
     let entries = |tree: &Oid, of: &HashMap<Oid, Vec<TreeEntry>>| of.get(tree).cloned().unwrap_or_default();
     let known: HashSet<Oid> = own.iter().flat_map(|it| entries(it, &tops)).map(|it| it.oid).collect();
-    // The trees of plans that are not in `HEAD`, each with the branches that have it.
+    // For each tree of a plan's directory that `HEAD` does not have, the branches that have it.
     let mut plans: BTreeMap<(Vec<u8>, Oid), Vec<usize>> = BTreeMap::new();
     for (nth, tree) in trees.iter().enumerate() {
         let differing = tree.iter().flat_map(|it| entries(it, &tops)).filter(|it| it.kind == "tree");
@@ -228,8 +228,8 @@ impl Written {
         git.log(&LogQuery { of, not, paths: vec![path.to_path_buf()], ..LogQuery::default() }).map(Self)
     }
 
-    /// Maps each version of a file that these commits wrote to the version before it. A branch that is behind `HEAD` can
-    /// also have older versions from `HEAD`'s history. These are not included.
+    /// Returns, for each version of a file that these commits wrote, the version before it. A branch that is behind `HEAD`
+    /// can also have older versions from `HEAD`'s history. These are not included.
     fn read(mut self) -> Result<HashMap<Oid, Oid>, GitError> {
         let mut written = HashMap::new();
         for entry in self.0.by_ref() {

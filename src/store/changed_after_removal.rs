@@ -87,7 +87,8 @@ pub(crate) fn find(context: &Context) -> Result<Vec<Changed>, Error> {
     Ok(found)
 }
 
-/// Maps a path relative to the repository to the copy at that path, and to the path relative to the plans directory.
+/// For a path relative to the repository, returns the copy at that path, and the path relative to the plans directory.
+/// `None` if the path is not that of a step's copy.
 type Inside<'a> = &'a dyn Fn(&[u8]) -> Option<(Copy, PathBuf)>;
 
 /// The first version of each copy. If a plan was restored and archived again, its last archiving counts.
@@ -98,8 +99,8 @@ fn removed_as(git: &Git, archive: &Path, inside: Inside<'_>) -> Result<BTreeMap<
         return Ok(first);
     }
     let paths = vec![archive.to_path_buf()];
-    // By default git follows only one parent of a merge if the files below `archive` are the same there. It could then
-    // omit the commit that removed a step.
+    // By default, if a merge and one of its parents have the same files below `archive`, git follows only that parent. It
+    // could then omit the commit that removed a step.
     let options = vec!["--diff-filter=A", "--full-history"];
     for entry in git.log(&LogQuery { of, paths, options, ..LogQuery::default() })?.all()? {
         for change in entry.changes {
@@ -165,8 +166,8 @@ fn changes(before: Option<&[u8]>, now: &[u8], removed_at: Option<Time>) -> Vec<S
 const MOST: usize = 3;
 
 impl Changed {
-    /// Returns `None` if this step was squashed, and the step that replaced it has all its later attempts, notes and
-    /// confirmations.
+    /// Returns `None` if this step was squashed, and [`Self::carried_into`] adds nothing to the step that replaced it. Also
+    /// if the file of that step cannot be read.
     fn unless_carried(self, context: &Context) -> Option<Self> {
         let Way::Squashed(successor) = &self.way else { return Some(self) };
         let live = context.plans.read(successor).ok()?.bytes;
@@ -249,8 +250,8 @@ fn successor_among(
             return None;
         }
         let earlier = read(&copy)?;
-        // A step that was squashed and then renumbered has another title and another id, but it contains the texts of
-        // both steps.
+        // If the live step was renumbered after the squash, it has another title and another id than its earlier version,
+        // but it contains the text of that version.
         let is_version = |it: &[u8]| merge::likeness(&earlier, it) > 0 || merge::holds_step(it, &earlier);
         let is_successor =
             |live: &PathBuf| read(live).is_some_and(|it| is_version(&it) && merge::holds_step(&it, text));

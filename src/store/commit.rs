@@ -1,7 +1,7 @@
 //! Commits the files that planwatch wrote: decides which files these are, and writes the commit message.
 //!
-//! A file is committed if planwatch wrote its present content. It is also committed if planwatch moved it, and its content
-//! is the content at the old path. Other changed files are not committed, and the report gives the reasons.
+//! A file is committed if planwatch wrote its present content. It is also committed if planwatch moved it, and it still has
+//! the content that it had at the old path. Other changed files are not committed, and the report gives the reasons.
 
 mod message;
 
@@ -256,8 +256,8 @@ fn is_of(target: &Target, plan: &PlanId, step: Option<&StepId>) -> bool {
     }
 }
 
-/// The newest commit that changed any of these files. Files with uncommitted changes are ignored. `None` without a
-/// repository.
+/// The newest commit that changed any of these files. Files with uncommitted changes are ignored. `None` if there is no such
+/// commit or no repository, or if git fails.
 pub(crate) fn commit_of(context: &Context, paths: &[&Path]) -> Option<String> {
     context.plans.worktree().filter(|_| !paths.is_empty())?;
     let git = Git::at(context.plans.root()).ok()?;

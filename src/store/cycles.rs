@@ -28,7 +28,7 @@ pub(crate) fn refuse<'a>(steps: impl IntoIterator<Item = &'a Step>, hint: &str) 
     steps.into_iter().find_map(problem).map_or(Ok(()), |it| Err(refused(it, hint)))
 }
 
-/// Whether a step of these plans waits for itself.
+/// Whether this step waits for itself.
 pub(crate) fn has(plans: &Plans, step: &StepId) -> bool {
     plans.step(step).is_some_and(|it| problem(it).is_some())
 }

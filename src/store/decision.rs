@@ -1,13 +1,14 @@
 //! The result of a function that decides how a file is changed.
 //!
 //! The function gets the content of the file, under the lock of the plans directory. It runs again if another program saves
-//! the file meanwhile. The caller gets the result of the last run and must use only this result, not side effects of the
-//! function.
+//! the file meanwhile. The caller gets the result of the run whose change is in the file, which need not be the last run.
+//! If the file is left as it is, the caller gets the result of the last run. The caller must use only this result, not
+//! side effects of the function.
 
 use std::convert::Infallible;
 
 /// The decision about a file. `W` is the new content, and `T` is what the caller gets with it. `L` is what the caller gets
-/// if the file is left as it is. With the default `L`, a decision always writes.
+/// if the file is left as it is. With the default `L`, a decision is always [`Self::Write`].
 pub(crate) enum Decision<W, T = (), L = Infallible> {
     /// The file is not written if it already has this content.
     Write(W, T),

@@ -128,7 +128,7 @@ pub(crate) fn claimed(id: &impl ToString, by: Option<&str>, claim: &str) -> Erro
     Error::Claimed { id: id.to_string(), by }
 }
 
-/// Refuses to remove or archive a plan with a claim in force, even if another working tree made the claim.
+/// Refuses to remove, archive or rename a plan with a claim in force, even if another working tree made the claim.
 ///
 /// Lapsed claims are ignored. So are claims on steps that were closed on another branch.
 pub(crate) fn refuse_live_claims(context: &Context, id: &PlanId) -> Result<(), Error> {
@@ -137,7 +137,7 @@ pub(crate) fn refuse_live_claims(context: &Context, id: &PlanId) -> Result<(), E
     for step in &plan.steps {
         let own = step.claim_in_force().filter(|_| plans.claims().lapse(step, context.now).is_none());
         let other =
-            plans.claims().holder(step).filter(|it| // `sync::foreign` refuses the claims of other machines.
+            plans.claims().holder(step).filter(|it| // `sync::foreign` checks the claims of other machines.
             !matches!(
                 it.holding,
                 Holding::Closed { .. } | Holding::Remote { .. } | Holding::EndedRemote { .. }
@@ -236,7 +236,7 @@ pub(crate) fn held_by(plans: &Plans, step: &Step, by: Option<&str>) -> Error {
     }
 }
 
-/// The attempt that records a lapsed claim, in the name of the claim's owner.
+/// The attempt that records a lapsed claim, in the name of the claim's owner, or of `by` if the owner's name is unknown.
 pub(crate) fn lapsed_attempt(context: &Context, step: &Step, lapse: Lapse, by: &str) -> NewAttempt {
     let owner = step.claim.as_ref().and_then(|it| it.by.as_deref());
     let attempt = NewAttempt::new(context.now, owner.unwrap_or(by), lapse.outcome());

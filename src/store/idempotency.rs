@@ -2,7 +2,7 @@
 //!
 //! Before a change is written, the data for the answer (`Made`) is attached to the request's key. `disk::keyed` puts this
 //! data into the journal and, when the change is done, into the record of the key. HTTP and MCP then replace the record
-//! with their complete answer. If a request is repeated before this replacement, its answer is made from `Made`.
+//! with their complete answer. If a request is repeated and its record was not replaced, the answer is made from `Made`.
 
 use std::path::Path;
 use std::sync::atomic::Ordering;
@@ -32,7 +32,8 @@ const LONGEST: usize = 255;
 /// How long a command waits for another one with the same key.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// If the request has a key, sets the changes that are recorded under the key when the next change is written.
+/// Sets what is recorded under the request's key, if it has one, when the next change is written: `changes` returns what
+/// the report will list.
 pub(crate) fn record<'a>(context: &Context, changes: impl FnOnce() -> Vec<Changed> + 'a) {
     if let Some(key) = &context.key {
         let changes = changes().iter().map(value).collect();
@@ -41,7 +42,7 @@ pub(crate) fn record<'a>(context: &Context, changes: impl FnOnce() -> Vec<Change
 }
 
 /// Sets what the answer of an import contains in addition to the plans. Must be called after [`record`], which discards
-/// it.
+/// what was set before.
 pub(crate) fn record_import(context: &Context, import: impl FnOnce() -> Map<String, Value>) {
     if let Some(key) = &context.key {
         key.pending.lock().unwrap_or_else(PoisonError::into_inner).import = import();
@@ -62,16 +63,16 @@ pub(crate) fn exclude_next_change(context: &Context) {
     }
 }
 
-/// Marks the request as one that makes several changes. None of them is recorded under its key, because a single change
-/// does not complete the request.
+/// Marks the request as one that makes several changes. None of them is recorded under the request's key, because a single
+/// change does not complete the request.
 pub(crate) fn record_many(context: &Context) {
     if let Some(key) = &context.key {
         key.is_of_many.store(true, Ordering::Relaxed);
     }
 }
 
-/// Returns a key for one change of a request that makes several; `part` identifies the change. The key contains the
-/// record of this change if an earlier request with the same key made it. `None` if the request has no key.
+/// Returns a key for one change of a request that makes several; `part` identifies the change. If an earlier request with
+/// the same key made this change, the returned key contains the change's record. `None` if the request has no key.
 pub(crate) fn part(context: &Context, part: &str) -> Result<Option<Arc<RequestKey>>, Error> {
     let Some(key) = &context.key else { return Ok(None) };
     let name = name_of(&format!("{} {part}", key.name));
@@ -108,7 +109,8 @@ fn io_error(error: &std::io::Error) -> Error {
     Error::failed("idempotency-unavailable", message, hint)
 }
 
-/// Finds the record of a key. An interrupted change is completed or undone first.
+/// Finds the record of a key; `None` if it is missing or older than a day. If no record is found at first, an interrupted
+/// change is completed or undone, which may write the record.
 pub fn find(context: &Context, name: &str) -> Result<Option<Record>, Error> {
     let answers = answers(context)?;
     let find = || answers.find(name).map_err(|error| io_error(&error));
@@ -117,7 +119,7 @@ pub fn find(context: &Context, name: &str) -> Result<Option<Record>, Error> {
         if context.plans.has_journal() {
             drop(transaction::lock(context, "recover")?);
         }
-        // Another command may have finished the change in between.
+        // Another command may have finished the change since the first look.
         bytes = find()?;
     }
     let Some(bytes) = bytes else { return Ok(None) };
@@ -163,8 +165,8 @@ pub fn lock(context: &Context, name: &str, patience: Duration) -> Result<Option<
     answers(context)?.lock(name, patience).map_err(|it| io_error(&it))
 }
 
-/// Returns the report of a change that an earlier request with the same key made. It shows the plans and steps as they
-/// are now. `None` if there was no such change, or if it was a claim.
+/// Returns the report of a change that an earlier request with the same key made. The report shows the plans and steps as
+/// they are now. `None` if no such change is recorded, or if the change was a claim.
 pub(crate) fn repeated(context: &Context, verb: &'static str) -> Option<ChangeReport> {
     let key = context.key.as_ref()?;
     let made = key.made().filter(|it| !it.is_claim())?;
@@ -206,7 +208,7 @@ impl Made {
         json!({"verb": verb, "dry_run": false, "changes": changes, "refused": [], "diff": diff})
     }
 
-    /// Adds the fields that only the answer of an import has to `report`.
+    /// Adds to `report` the fields that only the answer of an import has.
     pub fn imported(&self, report: &Value) -> Value {
         with(report, self.import.clone().into())
     }

@@ -122,7 +122,7 @@ fn changed(context: &Context, entry: &Entry<'_>, path: &str, now: Value) -> Chan
     Changed::new(context, &entry::id_of(path), (entry.title, path), "recorded", now)
 }
 
-/// Returns the ids of the named plan and step, in the form that files contain. If neither is named, returns those of the
+/// Returns the ids of the named plan and step as they are written in files. If neither is named, returns the ids of the
 /// plan and step that this process works on.
 pub(crate) fn about(
     context: &Context,
@@ -147,8 +147,8 @@ pub(crate) fn about(
     }
 }
 
-/// Returns the plan and step that the environment names. Values that are not valid are ignored, so that the file can be
-/// written anyway.
+/// Returns the plan and step that the environment names. Values that are not valid are ignored, so that the decision or
+/// insight can be recorded anyway.
 fn about_here(context: &Context) -> (Option<String>, Option<String>) {
     if let Some(step) = context.here.step.as_deref().and_then(read_step_id) {
         return (Some(step.plan.to_string()), Some(step.to_string()));

@@ -1,9 +1,9 @@
 //! The records of claims on this machine: their owners, their leases and their working trees.
 //!
-//! In a git repository the records are in `<git-common-dir>/planwatch`, which all its working trees share. Outside a
-//! repository, or if that directory is not writable, they are in `.planwatch/leases`. There is one file for each claimed
-//! step, named by a hash of the plans directory's path and the step. The log files `closed-XX` contain a line for each
-//! ended claim (see `log`). `former` handles records under earlier step numbers.
+//! In a git repository the records are in `<git-common-dir>/planwatch`, which all its working trees share (`shared`).
+//! Outside a repository, or if that directory is not writable, they are in `.planwatch/leases` (`own`). There is one file
+//! for each claimed step. Its name is the step's key: a hash of the plans directory's path and the step's id. The log files
+//! `closed-XX` contain the ended claims (see `log`). `former` handles records under earlier step numbers.
 //!
 //! # What survives a kill
 //! A claim is made by three writes under two locks, first that of the plans directory, then that of the records:
@@ -21,11 +21,11 @@
 //! When work ends, the step's file is written first, and then the record is removed. If the process is killed in between,
 //! the record remains. If the step is closed in its file, the record is ignored; another working tree reads that file
 //! before it takes the step over. If the step was released, it still counts as claimed (the problem `taken-back`) until
-//! the lease in the record ends.
+//! the claim in the record lapses.
 //!
-//! If a claim is requested with a key, the request can be sent again to complete the claim (`store::idempotency`). The
-//! record of the key is written before write 3. From then on `<key>.new` counts like `<key>`, and the repeated request
-//! renames it.
+//! If a claim is requested with an idempotency key, the request can be sent again to complete the claim
+//! (`store::idempotency`). The request's key gets a record of its own before write 3. From then on `<key>.new` counts like
+//! `<key>`, and the repeated request renames it.
 //!
 //! # What survives a power cut
 //! The step's file survives, because it is synced before the claim is returned. Records are not synced, because losing
@@ -136,7 +136,7 @@ pub(crate) struct Leases<'a> {
     /// Whether the claims must not be cached, because they depend on processes, other working trees or branches, or because
     /// a record could not be read.
     is_uncacheable: AtomicBool,
-    /// The earliest end of the leases in force.
+    /// The earliest end of the leases that were found to be running.
     first_end: Mutex<Option<Time>>,
     /// Identifies the present boot of the machine; set when first needed.
     boot: OnceLock<Option<String>>,
@@ -184,7 +184,7 @@ impl<'a> Leases<'a> {
         self.annotate_as(plans, Unfinished::Held, Some(step))
     }
 
-    /// Like [`Self::annotate`], but a step with an unconfirmed claim counts as free. Callers must check it under the lock.
+    /// Like [`Self::annotate`], but a step with an unconfirmed claim counts as free. Callers check the step under the lock.
     pub(crate) fn annotate_optimistically(&self, plans: Plans) -> Plans {
         self.annotate_as(plans, Unfinished::Interrupted, None)
     }
@@ -274,7 +274,7 @@ impl<'a> Leases<'a> {
         self.is_uncacheable.load(Ordering::Relaxed)
     }
 
-    /// The earliest end of a lease on which the claims depend; `None` if they depend on no lease.
+    /// The earliest end of the leases that were found to be running; `None` if there are none.
     pub(crate) fn first_end(&self) -> Option<Time> {
         *self.first_end.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -498,7 +498,7 @@ impl<'a> Leases<'a> {
         self.has(&log::log_of(key)) || self.has(log::UNSPLIT)
     }
 
-    /// Whether a claim of the step that has this key may be recorded, under this number or another one.
+    /// Whether a claim of the step that has this key may be recorded, under this key or another one.
     fn has_any(&self, key: &str) -> bool {
         self.has(key) || self.has(&former(key))
     }

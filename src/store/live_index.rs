@@ -59,8 +59,8 @@ impl LiveIndex {
 
     /// Like [`Self::refresh`], only for the directories with these names, live and archived.
     ///
-    /// If another process or thread has written to the index since the last verified commit, everything is scanned, too. The
-    /// other scan may have read the files before the present change, and may have written old content.
+    /// If another process or thread has written to the index since the last verified commit, all files are compared. That
+    /// process or thread may have read the files before the present change, and may have written old content.
     pub fn refresh_plans(&mut self, context: &Context, names: &[String]) -> BTreeSet<PlanId> {
         if self.verified.is_none() || context.plans.index_dir().is_none() {
             return self.refresh(context);
@@ -78,7 +78,8 @@ impl LiveIndex {
         (self.index, self.verified) = (fresh.index, fresh.commit);
         self.is_complete &= fresh.problems.is_empty();
         self.parsed.retain(|id, _| !fresh.changed.contains(id));
-        // Directories in another Unicode form are left out, because two of them may mean the same plan.
+        // Archived plans are left out. Directories in another Unicode form are left out, too, because two of them may mean
+        // the same plan.
         let is_live = |it: &Plan| it.path.split('/').next() == Some(it.id.as_str());
         let live = fresh.plans.into_iter().filter(is_live);
         self.parsed.extend(live.map(|it| (it.id.clone(), it)));
@@ -99,7 +100,8 @@ impl LiveIndex {
 
     /// Calls `make` for every plan, live and archived, without bodies and in no particular order.
     ///
-    /// Plans are loaded from the index one at a time, so that they are never all in memory.
+    /// Plans are loaded from the index one at a time, so that they are not all in memory. If the index cannot be read, or
+    /// other processes keep writing to it, all plans are loaded at once.
     pub(crate) fn each<T>(&mut self, context: &Context, make: impl Fn(&Plan) -> T) -> Result<Vec<T>, Error> {
         for _ in 0..MOST_ATTEMPTS {
             let Some(index) = &mut self.index else { break };
@@ -132,13 +134,13 @@ impl LiveIndex {
         commit
     }
 
-    /// Closes the file. The verified commit remains known.
+    /// Closes the index, and drops the parsed plans. The verified commit remains known.
     pub(crate) fn close(&mut self) {
         self.index = None;
         self.parsed.clear();
     }
 
-    /// Closes the file, and forgets which commit was verified.
+    /// Closes the index, and forgets which commit was verified.
     pub(crate) fn forget(&mut self) {
         *self = Self::default();
     }

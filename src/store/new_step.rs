@@ -53,7 +53,7 @@ fn typed_step(plan: &Plan, text: &str) -> Option<StepId> {
 }
 
 /// The number for a step that is placed after `number`: the middle between `number` and the next step's number, or
-/// `number` plus 1 if no step follows. The step `moved` is ignored, and numbers that steps have elsewhere are skipped.
+/// `number` plus 1 if no step follows. The step `moved` is ignored, and the numbers `elsewhere` are skipped.
 pub(crate) fn number_after(
     plan: &Plan,
     number: &StepNumber,

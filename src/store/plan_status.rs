@@ -72,7 +72,8 @@ fn target(id: &PlanId, verb: Verb) -> Result<PlanStatus, Error> {
     }
 }
 
-/// The outer error means that the files could not be read. Force overrides the inner error.
+/// Checks whether the plan allows the verb. The outer error means that the files could not be read. Force overrides the
+/// inner error.
 fn check(context: &Context, plan: &Plan, verb: Verb) -> Result<Result<(), Error>, Error> {
     let from = (plan.status.known(), plan.status.word());
     if let Err(error) = check_move(plan.id.as_str(), from, verb) {
@@ -148,7 +149,7 @@ fn hint_for_incomplete(id: &PlanId) -> String {
     )
 }
 
-/// The hint for claiming steps of a plan that its file shows as closed.
+/// The hint for a claim in a plan whose own file says that the plan is closed; `None` for other plans.
 pub(crate) fn hint_for_closed(plan: &Plan) -> Option<String> {
     let id = &plan.id;
     let is_over = matches!(plan.status.known(), Some(PlanStatus::Completed | PlanStatus::Abandoned));

@@ -28,7 +28,8 @@ pub(crate) fn settle(context: &Context) -> LeftSaves {
     LeftSaves { kept: project.kept(), interrupted }
 }
 
-/// The paths of displaced texts, relative to the plans directory.
+/// The paths of the texts that [`LeftSaves::kept`] lists, relative to the plans directory. They are absolute if that
+/// directory is outside the project.
 pub(crate) fn kept(context: &Context) -> Vec<String> {
     let Some(project) = project(context) else { return Vec::new() };
     let from_plans = |it: Kept| shown(&project.root().join(it.kept), context.plans.root(), project.root());

@@ -12,8 +12,8 @@
 //! nonce in the second attempt, the caller's own claim would look like that of another client.
 //!
 //! # Time
-//! A registry with a clock of its own reports the age of each record and whether it has lapsed ([`Standing`]). It checks
-//! this again in the statement that takes a record over. If the registry has no clock, `store::sync::seen` finds lapsed
+//! A registry with a clock of its own reports the age of each record and whether the record has lapsed ([`Standing`]). The
+//! statement that takes a record over checks this again. If the registry has no clock, `store::sync::seen` finds lapsed
 //! records by comparing listings.
 
 pub(crate) mod git_refs;
@@ -31,7 +31,7 @@ use std::time::Duration;
 
 pub(crate) use name::Name;
 
-/// Identifies one value of a record. No two values have the same one.
+/// Identifies one value of a record. No two values have the same revision.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Revision(pub(crate) String);
 
@@ -68,11 +68,12 @@ impl Change {
 /// The result of one change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Answer {
-    /// The record has the wanted value, by this change or by an earlier attempt at it.
+    /// The record has the wanted value, or was deleted, by this change or by an earlier attempt at it.
     Done,
-    /// The record has another value, or none.
+    /// The change was not made, usually because the record has another value or none. A take-over is also lost if the
+    /// record has not lapsed.
     Lost,
-    /// Not tried, because another change of the same call failed.
+    /// The change was not made, because another change of the same call failed.
     NotTried,
     /// The registry does not allow the change.
     Refused(String),
@@ -105,7 +106,8 @@ pub(crate) struct Listed {
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum RegistryError {
-    /// The registry did not answer, and nothing was changed.
+    /// The registry did not answer, or cannot do the work now. The change that failed was not made. Others of the same call
+    /// may have been made.
     #[error("the registry does not answer: {0}")]
     Unreachable(String),
     /// A change may have been made; see "Lost answers" at the start of this module.
@@ -122,7 +124,7 @@ pub(crate) enum RegistryError {
     Local(String),
 }
 
-/// Stores the records. All calls may take seconds, so no lock of planwatch is held during one.
+/// Stores the records. Each call may take seconds, so no lock of planwatch is held during a call.
 pub(crate) trait ClaimRegistry: Send + Sync {
     /// Builds a value from a body, and stores locally what a retry needs. Does not contact the registry.
     fn value(&self, body: String, ttl: i64) -> Result<Value, RegistryError>;
@@ -140,7 +142,7 @@ pub(crate) trait ClaimRegistry: Send + Sync {
     }
 
     /// Calls `on_change`, on any thread, soon after another client changes a record (renewals excluded).
-    /// Changes can be missed, so the caller also lists at intervals. Returns false if the registry reports no changes.
+    /// Changes can be missed, so the caller also lists at intervals. Returns false if the registry cannot report changes.
     fn watch(&self, _on_change: Box<dyn Fn() + Send + Sync>) -> bool {
         false
     }

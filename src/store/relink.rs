@@ -39,7 +39,7 @@ pub(crate) struct Gone {
     pub(crate) heirs: Vec<StepId>,
     /// Why the heirs are unknown.
     unclear: Option<Problem>,
-    /// The old and the new name of its file, if the file is renamed.
+    /// The old and the new name of the step's file, if the file is renamed.
     file: Option<MovedFile>,
 }
 
@@ -54,22 +54,22 @@ impl Gone {
         Self { file, ..self }
     }
 
-    /// The step is removed. Its dependants then wait for `heirs`. If not all heirs are known, they still wait for the
-    /// missing step.
+    /// The step is removed. Its dependants then wait for `heirs`. If not all heirs are known, the dependants keep waiting
+    /// for the removed step.
     pub(crate) fn removed(id: StepId, heirs: Vec<StepId>, unclear: Option<&Problem>) -> Self {
         let heirs = if unclear.is_some() { vec![id.clone()] } else { heirs };
         Self { id, heirs, unclear: unclear.cloned(), file: None }
     }
 }
 
-/// Makes every step that waits for a gone step wait for its heirs instead.
+/// Makes every step that waits for a gone step wait for the gone step's heirs instead.
 ///
 /// `own` is the plan of the gone steps with its new Steps list. The files of `rewritten` steps are not changed here,
 /// because the caller writes them. The files of `left` steps and of archived plans are not changed at all.
 ///
 /// Front matter and the Steps lists of other plans are edited item by item. If a Dependencies section names a gone
-/// step, its text stays, except for links to a renamed file. If a dependant would then wait for the wrong steps, its
-/// file gets a `depends`, which takes precedence over the section.
+/// step, the section's text stays, except for links to a renamed file. If a dependant would then wait for the wrong
+/// steps, its file gets a `depends`, which takes precedence over the section.
 pub(crate) fn dependants(
     context: &Context,
     plans: &Plans,
@@ -181,7 +181,7 @@ impl Waits<'_> {
             && read.depends.iter().all(is_known)
     }
 
-    /// All steps as single items: those of the ranges, without gone steps and the step itself, and then `steps`.
+    /// All steps as single items: first those of the ranges, without gone steps and without `own`, then `steps`.
     fn spelled_out(&self, plan: &Plan, own: &StepId) -> Vec<StepId> {
         let gone: HashSet<&StepId> = self.gone.iter().map(|it| &it.id).chain([own]).collect();
         let held = self.ranges.iter().flat_map(|it| &plan.steps[plan.places_in(it)]).map(|it| &it.id);
@@ -202,7 +202,8 @@ pub(crate) fn inherited(own: &StepId, depends: &[StepId], old: &StepId, heirs: &
     wanted
 }
 
-/// Returns a step's file. If it has no `depends` and would wait for the wrong steps, it gets a `depends`.
+/// Returns a step's file. If the file has no `depends` and the step would wait for the wrong steps, the file gets a
+/// `depends`.
 pub(crate) fn kept_waiting(
     context: &Context,
     plan: &Plan,

@@ -73,8 +73,8 @@ pub(crate) fn is_before_end(owner: Owner, step: &Step, who: &Caller, report: Rep
     step.attempts.iter().any(is_it)
 }
 
-/// Whether the report equals the last attempt of the step, which the same claim recorded less than a minute ago. If
-/// `at` is given, it must be the time of that attempt instead.
+/// Whether the report repeats the last attempt of the step: outcome, notes, author and claim are the same, and the
+/// attempt is less than a minute old. If `at` is given, the attempt's time must equal `at` instead.
 pub(crate) fn is_recent(
     now: Time,
     step: &Step,

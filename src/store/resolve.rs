@@ -23,8 +23,8 @@ pub(crate) enum Target {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct NamedStep {
     pub(crate) id: StepId,
-    /// The name of its file, if known, for example from a path. If two files have the same number, it selects one of
-    /// them.
+    /// The name of the step's file, if known, for example from a path. If two files have the same number, the name
+    /// selects one of them.
     file: Option<String>,
 }
 
@@ -53,7 +53,7 @@ impl Target {
     }
 }
 
-/// Finds what a reference means. If it names a plan, only that plan is read.
+/// Finds what a reference means. Plans are loaded only to find the only active plan for a bare number.
 ///
 /// If the whole text is the name of an existing plan, it means that plan, not a step. A step need not exist. A path to
 /// an archived plan is refused if a live plan has the same name; [`for_reading`] allows it.
@@ -241,7 +241,7 @@ pub(crate) fn same_file<'a>(plans: &'a Plans, step: &Step) -> Result<(&'a Plan, 
     found.ok_or_else(|| Error::NoSuchStep { name: step.id.to_string(), steps: Vec::new() })
 }
 
-/// Finds a step in loaded plans; the error lists the existing steps.
+/// Finds a step in loaded plans. If only the step is missing, the error lists the steps of the plan.
 pub(crate) fn find_step<'a>(plans: &'a Plans, id: &StepId) -> Result<(&'a Plan, &'a Step), Error> {
     let missing = || Error::NotFound { what: "plan", name: id.plan.to_string(), nearest: None };
     let plan = plans.get(&id.plan).ok_or_else(missing)?;

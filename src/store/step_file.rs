@@ -193,7 +193,7 @@ pub(crate) fn write<T, L>(
     })
 }
 
-/// A change that was written.
+/// The result of `write`: a change that was made, or found not to be needed. In a dry run, nothing was written.
 pub(crate) struct Made {
     /// The plans as they were loaded, before the change.
     plans: Plans,
@@ -226,7 +226,7 @@ fn as_changed(
     after: &[u8],
     was_written: bool,
 ) -> Result<(Changed, Step), Error> {
-    // The change is already written, so it does not matter whether another program is saving a file.
+    // The plans are only shown here, so it does not matter whether another program is saving a file.
     let plans = as_it_is(context, plans, step, after, &|query| Ok(query.load(context)?.plans))?;
     let (plan, now) = resolve::same_file(&plans, step)?;
     let (was, status) = (Some(outcome.before.status.word().to_owned()), Some(now.status.word().to_owned()));

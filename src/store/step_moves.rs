@@ -59,8 +59,8 @@ pub(crate) fn decide_move(
     if is_same && !is_ended && !is_forced && repeat::is_recent(context.now, step, who, said, None) {
         return Ok(repeat::repeated());
     }
-    // Reopening always writes an attempt. Without it, a merge could not distinguish a reopened step from one that is
-    // not done yet. The attempt also resets the count of tries.
+    // Reopening a step that is not pending yet always writes an attempt. Without the attempt, a merge could not
+    // distinguish a reopened step from one that is not done yet. The attempt also resets the count of tries.
     let reopens = verb == Verb::Reopen && !is_same;
     let is_signed = request.is_signed && !is_same && !matches!(verb, Verb::Start | Verb::Reopen);
     let wants_attempt = request.message.is_some() || is_ended || is_forced || reopens || is_signed;
@@ -136,7 +136,8 @@ pub(crate) fn decide_attempt(
     })
 }
 
-/// Refuses to start a step that another worker has claimed, although the step's file does not contain the claim.
+/// Refuses to start a step that another worker has claimed. Only claims that the step's file does not contain are
+/// checked here.
 fn held_by_other(plans: &Plans, step: &Step, verb: Verb, who: &Caller) -> Option<Error> {
     let held = plans.claims().holder(step).filter(|_| verb == Verb::Start)?;
     let is_own = match &who.claim {
@@ -168,7 +169,7 @@ pub(crate) fn refusal(
     if !verb.needs_readiness() || step.status.is(verb.target()) {
         return None;
     }
-    // A text that is not a reference may be meant as a dependency, so the move is refused.
+    // A dependency that cannot be read as a step may be meant as one, so the move is refused.
     let is_unread = |it: &&Problem| it.code == Code::DependencyMissing && !Plans::is_between_files(it);
     if let Some(problem) = step.problems.iter().find(is_unread) {
         return Some(transaction::file_error(context, problem));

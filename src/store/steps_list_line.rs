@@ -109,7 +109,8 @@ pub(crate) enum LineEdit<'a> {
         from: &'a StepNumber,
         to: &'a StepNumber,
     },
-    /// The line gets another title and other dependencies; what is below the line stays.
+    /// The line gets another title and other dependencies; what is below the line usually stays (see
+    /// [`steps_list::with_changed_line`]).
     Anew {
         number: &'a StepNumber,
         title: &'a str,
@@ -174,7 +175,7 @@ pub(crate) fn replaced(
     Ok((edited, removed))
 }
 
-/// Changes lines that wait for gone steps of another plan: they then wait for the heirs of these steps.
+/// Changes the lines that wait for gone steps of another plan, so that they wait for the heirs of the gone steps.
 pub(crate) fn relinked(context: &Context, plan: &Plan, gone: &[Gone]) -> Result<Edited, Error> {
     edited(context, plan, |bytes| {
         let relink = |file: Vec<u8>, it: &Gone| steps_list::relinked(&plan.id, &file, &it.id, &it.heirs);

@@ -49,7 +49,7 @@ pub struct Changed {
     pub path: String,
     #[serde(rename = "written")]
     pub was_written: bool,
-    /// The status before; none if the change concerns no status.
+    /// The status before. If the plan or step got another id, the old id. `None` if the change reports neither.
     pub was: Option<String>,
     pub status: Option<String>,
     /// What was done, in the past tense, for example `completed`, `attempt recorded` or `added`.
@@ -201,7 +201,7 @@ const BATCH_TRIES: usize = 3;
 pub(crate) struct Transaction<'a> {
     context: &'a Context,
     verb: String,
-    /// `None` if nothing is written.
+    /// `None` in a dry run.
     locked: Option<LockedPlans<'a>>,
     pub(crate) diff: String,
     pub(crate) hints: Vec<String>,
@@ -235,7 +235,8 @@ pub(crate) struct Shown(Vec<FileChange>);
 type FileChange = (String, Option<Vec<u8>>, Vec<u8>);
 
 impl Shown {
-    /// The one changed file as it was before; `None` if several files changed, or if the file did not exist before.
+    /// The one changed file as it was before; `None` if not exactly one file changed, or if the file did not exist before
+    /// or was not UTF-8.
     pub(crate) fn file_before(&self) -> Option<FileBefore> {
         let [(path, Some(before), after)] = self.0.as_slice() else { return None };
         let before = String::from_utf8(before.clone()).ok()?;
@@ -257,7 +258,7 @@ impl<'a> Transaction<'a> {
         Self { context, verb, locked, diff, hints, not_repointed, at_end, noted: None }
     }
 
-    /// Takes the lock, unless nothing is to be written. All writes until `self` is dropped are one unit for `undo`.
+    /// Takes the lock, except in a dry run. All writes until `self` is dropped are one unit for `undo`.
     pub(crate) fn begin(context: &'a Context, verb: &str, mode: Mode) -> Result<Self, Error> {
         let locked = match mode {
             Mode::DryRun => None,
@@ -323,7 +324,8 @@ impl<'a> Transaction<'a> {
         };
         let mut rounds: Vec<Round<T>> = Vec::new();
         let mut made = None;
-        // The error says why nothing is written: the decision leaves the file, or an error.
+        // An `Err` says why nothing is written: `Err(Ok(_))` if the decision leaves the file as it is, `Err(Err(_))` if
+        // there was an error.
         let mut run = |bytes: &[u8], shown: &[Vec<u8>]| {
             made = included(&rounds, bytes, shown);
             if made.is_some() {
@@ -475,7 +477,7 @@ impl<'a> Transaction<'a> {
         self.write(|it| it.undo_change(id))
     }
 
-    /// Makes a change with the lock, unless nothing is to be written.
+    /// Makes a change with the lock. In a dry run, does nothing.
     fn write<T, E>(&mut self, make: impl FnOnce(&mut Locked<'a>) -> Result<T, E>) -> Result<(), Error>
     where
         Error: From<E>,

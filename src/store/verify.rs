@@ -20,7 +20,7 @@ const TIMEOUT: Duration = Duration::from_secs(10 * 60);
 pub struct Check {
     /// One line for a shell, as the file has it.
     pub command: String,
-    /// Absolute; `None` if it is missing, or leads out of the repository.
+    /// Absolute. `None` if it is not a directory of the repository, or belongs to git or planwatch.
     pub directory: Option<PathBuf>,
     pub timeout: Duration,
 }

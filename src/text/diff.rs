@@ -190,8 +190,8 @@ pub fn edits(old: &str, new: &str) -> Vec<(Range<usize>, String)> {
     regions.filter_map(|(from, to)| trimmed(old, new, (bytes(&old_at, from), bytes(&new_at, to)))).collect()
 }
 
-/// The replacement of a region, without the start and the end that its old and its new text share; `None` if these are
-/// equal.
+/// The replacement of a region, without the start and the end that its old and its new text share; `None` if the two
+/// texts are equal.
 fn trimmed(
     old: &str,
     new: &str,

@@ -30,9 +30,9 @@ use serde_json::{Map, Value};
 use crate::plan::time::read_seconds;
 use crate::text::scalar;
 
-/// The pattern of a text with at least one character that is neither a blank nor a control character.
+/// The pattern of a text with at least one character that is neither white space nor a control character below U+0020.
 pub(crate) const NOT_BLANK: &str = "[^\\s\\x00-\\x1f]";
-/// The pattern of a time in UTC with whole seconds. It accepts February 29 in every year; the engine checks the year.
+/// The pattern of a time in UTC with whole seconds. It accepts February 29 in every year; the operation checks the year.
 const TIME: &str = "^[0-9]{4}-((0[1-9]|1[0-2])-(0[1-9]|1[0-9]|2[0-9])|(0[13-9]|1[0-2])-30|(0[13578]|1[02])-31)T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]Z$";
 /// The pattern of the duration of a claim.
 const LEASE: &str = "^[1-9][0-9]{0,3}[smhd]$";
@@ -80,7 +80,7 @@ fn given<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error>
     String::deserialize(from).map(Some)
 }
 
-/// Reads an object with user-defined keys, and returns it as a text that the engine parses as YAML.
+/// Reads an object with user-defined keys, and returns it as a text that the operation parses as YAML.
 fn yaml<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> {
     Ok(Option::<Value>::deserialize(from)?.map(|it| scalar::json(&it)))
 }

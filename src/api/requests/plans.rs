@@ -11,7 +11,7 @@ use crate::plan::records::Priority;
 #[derive(Debug, Clone, Default)]
 pub struct StepRequest {
     pub title: String,
-    /// The text below the heading. It may begin with the heading.
+    /// The text below the heading. If it begins with the heading itself, that heading is removed.
     pub text: Option<String>,
     /// The steps that it waits for: steps of the new plan by number, steps of other plans by id.
     pub depends: Vec<String>,
@@ -42,7 +42,7 @@ pub struct NewRequest {
     #[schemars(extend("pattern" = NOT_BLANK))]
     pub title: String,
     /// The titles of its steps.
-    // Numbered from 1.
+    // Numbered from 1, or after the last step of the template.
     #[serde(default, deserialize_with = "titles")]
     #[schemars(schema_with = "titles_schema")]
     pub steps: Vec<StepRequest>,

@@ -9,7 +9,7 @@ use crate::api::sort::Sort;
 
 /// The pattern of a time, of a date, or of a span before now, such as `12h`, `7d` or `2w`.
 ///
-/// It accepts February 29 in every year; the engine checks the year.
+/// The pattern accepts February 29 in every year; the operation checks the year.
 pub(crate) const SINCE: &str = "^([0-9]{1,4}[hdw]|[0-9]{4}-((0[1-9]|1[0-2])-(0[1-9]|1[0-9]|2[0-9])|(0[13-9]|1[0-2])-30|(0[13578]|1[02])-31)(T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]Z)?)$";
 
 /// Lists plans, or the steps of one.
@@ -110,7 +110,8 @@ pub struct ShowRequest {
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 pub struct NextRequest {
     /// Only this plan; by default all active ones
-    // If it is `None`, the plan in `PLANWATCH_PLAN` is used. If that is not set either, each active plan has one candidate.
+    // If it is `None`, the plan in `PLANWATCH_PLAN` is used. If that variable is not set either, each active plan with a
+    // next step has one candidate.
     pub plan: Option<String>,
     /// The maximum number of candidates in the answer. `None`: all.
     #[serde(skip)]
@@ -204,7 +205,7 @@ pub struct DiffRequest {
     /// Only this plan
     pub plan: Option<String>,
     /// A revision, or two as main..feature or main...feature; by default HEAD
-    // A single revision is compared with the working tree.
+    // A single revision is compared with the working tree or, if `staged` is set, with what is staged.
     #[schemars(extend("pattern" = NOT_BLANK))]
     pub rev: Option<String>,
     /// Compare with what is staged, not with the working tree

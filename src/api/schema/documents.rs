@@ -1,4 +1,4 @@
-//! Templates, prompts, instructions, and plans as one document.
+//! Answers about templates, prompts and instructions, and answers of `init`, `git`, `sync` and `export`.
 
 use super::queries::{page, shown_plan};
 use super::{Answers, Object, count, flag, list, maybe, maybe_text, part, text, word};

@@ -1,9 +1,9 @@
 //! JSON Schemas of answers, for surfaces that publish them.
 //!
-//! Most objects are closed: they can have only the fields that the schema names. The exceptions are objects with keys that
-//! the user defined, such as `custom` and `metadata`, the details of an error, and the rows of a table. A field is always
-//! present unless it is optional. A part that several answers share has a name, and `$ref` refers to it. The schemas of
-//! views are derived from their types. A test checks every recorded answer of the command line against its schema.
+//! Most objects are closed: they can have only the fields that the schema names. The exceptions are the details of an
+//! error, the rows of a table, and objects with keys that the user defined, such as `custom` and `metadata`. A field is
+//! always present unless it is optional. A part that several answers share has a name, and `$ref` refers to it. The schemas
+//! of views are derived from their types. If a recorded answer of the command line has a schema, a test checks the answer.
 
 mod changes;
 mod documents;
@@ -50,7 +50,7 @@ pub fn answers() -> Vec<Answer> {
     all.into_iter().flatten().map(named).collect()
 }
 
-/// The schema of a type as it is serialized, with references to the named parts.
+/// The schema of a type's serialized form, with references to the named parts.
 fn of<T: JsonSchema>() -> Value {
     let settings = SchemaSettings::draft2020_12().for_serialize().with(|it| {
         it.definitions_path = "/components/schemas".into();

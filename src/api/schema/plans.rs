@@ -1,4 +1,4 @@
-//! Plans, steps, and the records in their files, from the types of their views.
+//! The schemas of plans, of steps and of the records in their files. Most are derived from Rust types.
 
 use schemars::{Schema, SchemaGenerator, json_schema};
 use serde_json::{Value, json};

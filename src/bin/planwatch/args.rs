@@ -266,12 +266,13 @@ pub(crate) fn command_of(verb: &str) -> Option<clap::Command> {
     Some(Everywhere::augment_args(root).subcommand(own))
 }
 
-/// The whole command line with hidden verbs, but without planwatch's own help screens: for completions.
+/// Like [`command`], but without planwatch's own help screens: for completions and manual pages.
 pub(crate) fn whole_command() -> clap::Command {
     Cli::command()
 }
 
-/// The command line without hidden verbs and options: for manual pages.
+/// The command line without hidden verbs and options, and without the subcommands of verbs: for manual pages and for
+/// completions of `help`.
 pub(crate) fn visible_command() -> clap::Command {
     let whole = Cli::command();
     let shown = |it: &clap::Command, own: clap::Command| {

@@ -81,7 +81,8 @@ fn an_open_file_that_lost_its_log_is_replaced() {
         let (mut index, others) = (open(dir.path()).0, open(dir.path()).0);
         delete(&dir.path().join(format!("{}{end}", Index::file_name())));
         assert!(!index.has_its_name());
-        // Other processes may have written since, because they no longer see this process's locks.
+        // The file must be replaced, by `index` or by `new`: other processes no longer see this process's locks, so they
+        // may have written into it since the deletion.
         if is_first {
             index.ready().expect("a new one is made");
         }

@@ -26,7 +26,7 @@ fn heads(word: &str) -> Vec<Head> {
     packed(word).map(|it| it.head).collect()
 }
 
-/// Inserts texts while no other process writes.
+/// Inserts texts and removes those of `gone`. No other process may write meanwhile.
 pub(super) fn put(index: &mut FullText, texts: Vec<Texts>, gone: &[Key]) -> Result<(), IndexError> {
     let seen = index.looked()?.seen()?;
     assert!(index.write(&mut texts.into_iter(), gone, seen, &mut || None)?, "no other process writes");

@@ -131,8 +131,8 @@ impl<'a> Pairing<'a> {
         Some((directory(&file.place)?, file.path.rsplit('/').next().unwrap_or_default()))
     }
 
-    /// Pairs the remaining files. If the `id` or the [`Identity`] of a step shows that it came from another path, it is
-    /// paired with the old version at that path, otherwise with the old version at its own path.
+    /// Pairs the remaining files. A step whose `id` or [`Identity`] shows that it came from another path is paired with the
+    /// old version at that path. Every other file is paired with the old version at its own path.
     fn steps(&mut self) {
         let is_step = |it: &FileChange| matches!(it.place, Place::Step { .. });
         let is_other = |it: &FileChange| {
@@ -253,14 +253,14 @@ impl Pair<'_> {
 /// The properties by which a file that moved is recognized.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Identity<'a> {
-    /// The title and the time of creation, which planwatch writes.
+    /// The title and the time of creation. planwatch writes this time.
     Made(&'a str, Time),
     /// The title and the body of a file without a time of creation.
     Written(&'a str, &'a str),
 }
 
 impl<'a> Identity<'a> {
-    /// `None` for an unreadable file, and for one with neither a time of creation nor a body.
+    /// `None`: there is no version, the file is unreadable, or it has neither a time of creation nor a body.
     fn of(version: Option<&'a Version>) -> Option<Self> {
         let version = version.filter(|it| it.unreadable().is_none())?;
         match version.created_at() {

@@ -14,7 +14,7 @@ fn file(path: &str, old: Option<&str>, new: Option<&str>) -> FileChange {
     FileChange { path: path.to_owned(), place, old: version(path, old), new: version(path, new) }
 }
 
-/// A change in one line: its kind, its step or plan, its values, and the lines and keys that changed.
+/// Writes a change on one line: its kind, its step or plan, its values, the numbers of changed lines, and the changed keys.
 fn line(it: &Change) -> String {
     let of = it.step.clone().or_else(|| it.plan.clone()).unwrap_or_default();
     let values =

@@ -150,7 +150,8 @@ struct Names {
 }
 
 impl Names {
-    /// Archived tasks and drafts get only the names that no other task has.
+    /// Tasks in the folders `archive` and `drafts` get only the names that no task in the other folders has. Tasks in
+    /// `drafts` have no name in `by_number`.
     fn of(tasks: &[Task<'_>]) -> Self {
         let mut names = Self { by_id: HashMap::new(), by_number: HashMap::new() };
         let is_late = |it: &Task<'_>| matches!(folder(it.path), Some("archive" | "drafts"));
@@ -203,8 +204,8 @@ fn plain(value: &Value) -> String {
 /// The numbers of the steps, in the order of `tasks`. A step gets the number in its task's id if that number is free,
 /// otherwise a new number after all others.
 ///
-/// Drafts always get new numbers, because their ids are numbered separately. Archived tasks get their numbers last,
-/// because a later task may have the same number.
+/// Drafts always get new numbers, because their ids are numbered separately. An archived task gets the number in its id
+/// only if no other task has this number, because a newer task may have it, too.
 fn numbers(tasks: &[Task<'_>]) -> Vec<StepNumber> {
     let wanted = |it: &Task<'_>| it.id.rsplit('-').next().and_then(|it| it.parse::<StepNumber>().ok());
     let mut taken: std::collections::BTreeSet<StepNumber> = std::collections::BTreeSet::new();

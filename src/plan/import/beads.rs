@@ -135,7 +135,7 @@ impl Links {
                 }
             }
         }
-        // An epic waits for its parts, unless a part already waits for the epic.
+        // An epic waits for each of its parts, except those that already wait for the epic.
         for (child, parent) in parents {
             links.parents.insert(child, parent);
             if !links.wait(parent, child) {

@@ -27,7 +27,7 @@ const STEP_WORDS: &str =
 const PHASE_WORDS: &str = "phase stage milestone sprint week part chunk iteration wave epic etapa fase day \
                            batch round étape track";
 
-/// Hides the code and the comments of a text, which cannot describe a step. The result has as many bytes as the text, so
+/// Hides code and comments in a text, because they cannot describe a step. The result has as many bytes as the text, so
 /// positions in both are the same.
 ///
 /// A code span that contains only a name or a status is not hidden, because `` Depends on: `Task 1` `` names a task.

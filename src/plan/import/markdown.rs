@@ -28,10 +28,10 @@ use titles::{content_column, dedented, titled, with_code, without_parentheses};
 
 #[derive(Default)]
 struct UnnumberedStep {
-    /// The number that the author gave to the step, with its rank.
+    /// The number that the author gave to the step, with its rank. For a todo, its `id`.
     label: Option<(Rank, String)>,
     title: String,
-    /// `None`: the source states no status. An open task box does not state a status.
+    /// `None`: the source states no known status. An open task box does not state a status.
     status: Option<StepStatus>,
     /// The status of the step if `status` is `None`.
     default: StepStatus,
@@ -215,7 +215,7 @@ fn steps(of: &Document<'_>, pieces: &Pieces) -> Vec<UnnumberedStep> {
         From::Item(nth) => of_item(of, piece, nth),
     });
     let mut found: Vec<_> = found.collect();
-    // The numbers of a list are used if they ascend. The numbers of `1. 1. 1.` are not used.
+    // If no step has a label, the numbers of a list are used if they ascend. The numbers of `1. 1. 1.` are not used.
     let marks: Vec<_> = pieces.pieces.iter().map(|it| mark(of, it)).collect();
     let is_in_order = marks.iter().all(Option::is_some) && marks.windows(2).all(|it| it[0] < it[1]);
     if is_in_order && found.iter().all(|it| it.label.is_none()) {
@@ -261,7 +261,8 @@ fn first_line_end(of: &Document<'_>, piece: &Piece) -> usize {
 }
 
 /// Reports the statements about statuses and dependencies that were not mapped to a step. Also reports task boxes that are
-/// not steps, and statuses of phases that differ from those of their steps.
+/// not steps, and statuses of headings that are in no step. The status of a phase is not reported if all its steps have the
+/// same status.
 fn unused_statements(of: &Document<'_>, pieces: &Pieces, found: &[UnnumberedStep]) -> Vec<Unmapped> {
     let piece_at = |at: usize| pieces.pieces.iter().position(|it| it.span.contains(&at));
     let mut unmapped = Vec::new();
@@ -346,7 +347,7 @@ fn raised(of: &Document<'_>, range: Range<usize>, by: usize) -> String {
     text + &body[from..range.end]
 }
 
-/// The text below the first line of an item, without the item's indentation.
+/// The text of an item from `start` on, which is the end of its title, without the item's indentation.
 fn below_item(of: &Document<'_>, item: &text_markdown::Item, start: usize) -> String {
     let below = start..item.span.end;
     let is_indented = |it: &Range<usize>| {
@@ -458,7 +459,8 @@ fn resolved(
     found.iter().enumerate().map(of_one).collect()
 }
 
-/// The plan's text: the body without its steps, and without the headings that contained only steps.
+/// The plan's text: the body without its steps, and without the headings that contained only steps. If the steps are items
+/// of a Steps list, the whole body.
 fn rest(of: &Document<'_>, pieces: &Pieces, unmapped: &mut Vec<Unmapped>) -> String {
     let (body, outline) = (of.body, &of.outline);
     if pieces.is_own_list || pieces.pieces.is_empty() {

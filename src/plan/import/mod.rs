@@ -93,7 +93,8 @@ pub struct Draft {
     pub changes: Vec<Change>,
     /// Whether the text is written unchanged, except for a wrong `id`.
     pub is_verbatim: bool,
-    /// Whether the source states the status. Otherwise the status in `changes` is a default.
+    /// For a step in a Markdown document: whether the document states the status. Otherwise the status in `changes` is a
+    /// default. In other sources this is false.
     pub has_own_status: bool,
 }
 
@@ -161,8 +162,8 @@ fn documents(texts: &[(&str, &str)], words: &Words) -> Imported {
     Imported { form: Form::Markdown, plans, decisions: Vec::new(), unmapped, unread: Vec::new() }
 }
 
-/// The reason that is reported for a document without steps if other documents have steps. A document that is imported
-/// alone becomes a plan even without steps.
+/// The reason that is reported for a document without steps if other files of the source become plans. A document that is
+/// imported alone becomes a plan even without steps.
 const NO_STEPS: &str = "no steps were found in this document, so it is not a plan";
 
 fn not_utf8(file: &SourceFile, at: usize) -> Problem {
@@ -204,7 +205,7 @@ pub(crate) fn to_value(json: &Value) -> NewValue {
     }
 }
 
-/// Stores values that have no key of their own in `metadata`, below the name of their source. `None`: there are no values.
+/// Stores the values of `more` in `metadata`, below the key `from`. `None`: there are no values.
 pub(crate) fn set_metadata(from: &str, more: &Map<String, Value>) -> Option<Change> {
     let inner = to_value(&Value::Object(more.clone()));
     (!more.is_empty()).then(|| set("metadata", NewValue::Map(vec![(from.to_owned(), inner)])))

@@ -113,6 +113,7 @@ fn state(body: &str, outline: &Outline, nth: usize, words: &Words) -> Option<Sta
 
 impl Exported {
     /// Returns the plan's text without the summary line, the keys that result from this line, and the line as unmapped text.
+    /// The unmapped text also has the word `after` for each step that waits.
     pub(super) fn plan(&self, path: &str, body: &str, rest: &str) -> (String, Vec<Change>, Unmapped) {
         let sum = body[self.sum.clone()].trim_end();
         let value = |key: &str| {

@@ -38,7 +38,8 @@ const CONTAINERS: &str = "tasks task steps step implementation plan list todo to
                           work items breakdown order sequence action actions approach next execution \
                           rollout of and proposed changes";
 
-/// If a heading or label contains one of these texts, the task boxes below it are criteria for the work and not steps.
+/// If a heading, or a line such as `Criteria:` above a list, contains one of these texts, the items below it are criteria
+/// for the work and not steps.
 const MEASURES: &str =
     "accept, criteria, success, definition of done, verif, deliverable, checklist before, dod";
 
@@ -138,6 +139,8 @@ impl Document<'_> {
 
     /// If phases have two or more numbered headings below them, these headings are the steps. Otherwise the task boxes
     /// below the headings of the rank are the steps, and a heading without task boxes is a step itself.
+    ///
+    /// A single heading of [`Rank::Bare`] gives no steps.
     fn below_phases(&self, rank: Rank) -> Pieces {
         let phases = self.of_rank(rank, None);
         let inner = self.of_rank(Rank::Bare, Some(&phases));
@@ -171,8 +174,8 @@ impl Document<'_> {
         (item.ticked.is_some() || label::odd_box(&item.text).is_some()) && !self.is_measure(item)
     }
 
-    /// Whether an item belongs to a list of criteria for the work, according to the label directly above the list or the
-    /// nearest heading above it.
+    /// Whether an item belongs to a list of criteria for the work: the label directly above the list, or the nearest heading
+    /// above the item, contains one of the `MEASURES`.
     fn is_measure(&self, item: &Item) -> bool {
         let above = &self.body[..item.span.start];
         let is_item = |it: &&str| {
@@ -241,8 +244,8 @@ impl Document<'_> {
         self.body[at..].trim_start().starts_with(|c: char| c.is_ascii_digit())
     }
 
-    /// The items of the document's only ordered list. If there are several lists, the result is empty, because it is not
-    /// known which one contains the steps.
+    /// The items of the document's only ordered list, if there are at least two. If there are several ordered lists, the
+    /// result is empty, because it is not known which one contains the steps.
     fn only_ordered_list(&self) -> Pieces {
         let pieces = self.items(&(0..self.body.len()), |it| self.is_ordered(it) && !self.is_measure(it));
         let starts =

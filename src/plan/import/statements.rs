@@ -10,7 +10,7 @@ use crate::text::markdown::Outline;
 pub(super) struct Statement {
     /// Where it begins in the body.
     pub(super) at: usize,
-    /// As it is written.
+    /// The words of the body.
     pub(super) text: String,
     pub(super) kind: Kind,
     pub(super) form: Form,
@@ -84,7 +84,7 @@ fn blank(text: &str) -> String {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum List {
     No,
-    /// Below `Dependencies:`; it ends before the first line that is not an item.
+    /// Below `Dependencies:`; it ends before the first line that is neither blank nor an item.
     Items,
     /// Below a heading; it ends at the next heading.
     Section,

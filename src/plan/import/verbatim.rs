@@ -20,7 +20,7 @@ fn split(path: &str) -> (&str, &str) {
     path.rsplit_once('/').unwrap_or(("", path))
 }
 
-/// Each directory with such files becomes a plan. If the files have no directory, the plan's title is `name`.
+/// Each directory with a `plan.md` or step files becomes a plan. If the files have no directory, the plan's title is `name`.
 ///
 /// A `plan.md` without step files next to it, and any other file, is mapped as a document if its text has steps.
 pub(super) fn convert(name: &str, files: &[(&str, &str)], words: &Words) -> Imported {

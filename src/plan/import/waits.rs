@@ -11,7 +11,7 @@ use crate::plan::step_number::StepNumber;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Wait {
     pub(super) name: Name,
-    /// As it is written.
+    /// The words of the source.
     pub(super) text: String,
     pub(super) at: usize,
 }
@@ -270,7 +270,7 @@ fn by_number(rank: Rank, number: &str, nth: usize, all: &[Called<'_>]) -> Result
     if !labelled.is_empty() {
         return one_of(labelled);
     }
-    // A step without an author's number is found by the number that the import assigns.
+    // A step that the author did not number, or numbered as a phase, is found by the number that the import assigns.
     let is_free = |it: &Called<'_>| it.label.is_none_or(|it| it.0 == Rank::Phase);
     let given = where_is(all, |it| is_free(it) && it.number.to_string() == number);
     let has_only_phases = all.iter().all(|it| it.label.is_some_and(|it| it.0 == Rank::Phase));

@@ -53,7 +53,8 @@ impl Entry {
     }
 }
 
-/// The entries of a list; `None` if the value is not a list. A missing list has no entries.
+/// The entries of a list. A missing list has no entries. `None`: the value is not a list, or an entry cannot be converted to
+/// JSON.
 pub(super) fn read(list: Option<View<'_>>) -> Option<Vec<Entry>> {
     let Some(list) = list.filter(|it| !it.is_null()) else { return Some(Vec::new()) };
     if list.kind() != Kind::List {
@@ -89,7 +90,8 @@ pub(super) fn missing<'a>(of: &'a [Entry], among: &[Entry]) -> Vec<&'a Entry> {
     of.iter().filter(is_new).collect()
 }
 
-/// Adds entries to a list of a file. Each one is inserted before the first of the file's own entries that has a later time.
+/// Adds entries to a list of a file. Each one is inserted before the file's first entry with a later time. If there is no
+/// such entry, or the new entry has no time, it is inserted at the end.
 ///
 /// In a list in brackets, the new entries are appended. `None`: the list cannot be edited, or the comments of the new
 /// entries cannot be written into it.
@@ -118,13 +120,15 @@ pub(super) fn add(file: &[u8], key: &str, own: &[Entry], new: &[&Entry], order: 
     edited(file, key, &parts, &changes, order)
 }
 
-/// Writes a list that consists of `parts`. If the list is not a block list, makes `changes` one by one, which loses the
-/// comments of new entries. `None`: there are such comments, or the list cannot be edited.
+/// Writes a list that consists of `parts`. If the list is not a block list, makes `changes` one by one instead. These
+/// changes contain no comments, so this is done only if the new entries have none.
+///
+/// `None`: comments of new entries cannot be written, or the list cannot be edited.
 fn edited(file: &[u8], key: &str, parts: &[Part<'_>], changes: &[Change], order: &[&str]) -> Option<Vec<u8>> {
     let is_new = |it: &Part<'_>| matches!(it, Part::New(..));
     let arranged = if parts.iter().all(is_new) {
-        // The list is missing or has no lines. The first new item is appended to make a list with lines. `Part::Gone`
-        // removes it again, because `parts` contains the same item with its comments.
+        // The list is missing or empty, but `arranged` needs a list with an item. So the first new item is appended.
+        // `Part::Gone` removes it again, because `parts` contains the same item with its comments.
         let first = changes.iter().find(|it| matches!(it, Change::Append { .. }));
         let file = first.and_then(|it| header_edit::edit(file, std::slice::from_ref(it), order).ok());
         let parts: Vec<_> = parts.iter().copied().chain([Part::Gone(0)]).collect();
@@ -139,6 +143,8 @@ fn edited(file: &[u8], key: &str, parts: &[Part<'_>], changes: &[Change], order:
 
 /// Returns OURS with the merged set of a key. `None`: the value of a version is not a list, the list of OURS cannot be
 /// edited, or the comments of the new items cannot be written into it.
+///
+/// `file` is the front matter of OURS. `heading` is the text of the key in the base, for [`drop_heading`].
 pub(super) fn set_of(
     file: &[u8],
     key: &str,

@@ -23,7 +23,7 @@ pub(super) struct MergedHeader {
 /// Keys with the time of the last change; the later time is kept.
 const CHANGED_AT: [&str; 4] = ["updated", "updated_at", "last_updated", "modified"];
 
-/// `None`: the front matters must be merged by lines.
+/// `None`: the whole file must be merged by lines.
 pub(super) fn merge(
     sides: &Sides<'_>,
     kind: FileKind,
@@ -170,7 +170,7 @@ impl<'a> Merge<'a> {
     }
 
     /// Takes the claim of the side whose status wins; if both sides have the same status, decides between their claims.
-    /// A new claim that is dropped becomes an attempt.
+    /// A new claim that is dropped becomes an attempt, unless an attempt with this claim exists already.
     fn claim(
         &mut self,
         status: Winner,
@@ -232,8 +232,8 @@ impl<'a> Merge<'a> {
             let read = [base, ours, theirs].map(|it| entries::read(it.get(key)));
             let had_entries = read[0].as_ref().is_some_and(|it| !it.is_empty());
             let [Some(before), Some(own), Some(mut other)] = read else {
-                // A value that is not a list is merged like any other value. But if entries must be added to it, the front
-                // matters are merged by lines.
+                // A value that is not a list is merged like any other value. But if entries must be added to it, the whole
+                // file is merged by lines. If the base has a list with entries, the key is in conflict.
                 if !extra.is_empty() {
                     return None;
                 }
@@ -314,7 +314,7 @@ impl<'a> Merge<'a> {
     }
 
     /// Returns the index at which a key that only THEIRS has is inserted. This is after the nearest key that precedes it in
-    /// `order`, or, if there is none, after the nearest key that precedes it in THEIRS.
+    /// `order`. If there is none, it is after the nearest key that precedes it in THEIRS, or else at the beginning.
     fn place_of(&self, out: &[(String, Vec<u8>)], before: &[Piece], key: &str) -> usize {
         let find = |name: &str| out.iter().position(|(it, _)| it == name);
         let rank = self.order.iter().position(|it| *it == key);

@@ -14,7 +14,7 @@ fn entries_that_a_list_cannot_take_are_a_conflict() {
     assert_eq!((text(&got), got.is_clean), (of(&conflict(other, log), "\nMore.\n"), false));
     let got = merged(STEP, Some(&base), &changed, &of(other, ""));
     assert_eq!((text(&got), got.is_clean), (of(&conflict(log, other), "\nMore.\n"), false));
-    // A side without front matter, and a file with an alias, which is merged by lines.
+    // A side without front matter, and a file with an alias. Both files are merged by lines.
     let alias = |log: &str, body: &str| of(&format!("a: &x 1\nb: *x\n{log}"), body);
     for (base, side, changed) in
         [(base, "# Schema\n".to_owned(), changed), (alias(log, ""), alias("", ""), alias(log, "\nMore.\n"))]

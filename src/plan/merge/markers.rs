@@ -18,8 +18,8 @@ enum At {
 /// The sizes of git's markers, which are longer for renamed files and merged bases.
 pub const SIZES: std::ops::RangeInclusive<usize> = 7..=15;
 
-/// Resolves the conflicts of a text to either side. The markers can have any of git's styles. `None`: there are no markers,
-/// or they are incomplete.
+/// Resolves all conflicts of a text, once to OURS and once to THEIRS. The markers can have any of git's styles. `None`:
+/// there are no markers of this size, or they are incomplete.
 pub fn pick(text: &[u8], marker_size: usize) -> Option<Picked> {
     let mut picked = Picked { ours: Vec::new(), theirs: Vec::new() };
     let (mut at, mut n) = (At::Common, 0);

@@ -90,7 +90,9 @@ impl Merged {
     }
 }
 
-/// Merges the versions of a file. Conflicts get markers; if a side is not a text, the result is OURS and not clean.
+/// Merges the versions of a file. If only one side changed the file, the result is that side.
+///
+/// Conflicts get markers. If both sides changed the file and one of them is not a text, the result is OURS and not clean.
 pub fn merge(of: Versions<'_>, words: &Words, lines: &dyn TextMerge) -> Merged {
     let Versions { path, base, ours, theirs } = of;
     if ours == theirs || base == Some(theirs) {
@@ -103,7 +105,7 @@ pub fn merge(of: Versions<'_>, words: &Words, lines: &dyn TextMerge) -> Merged {
     merged.unwrap_or_else(|| by_lines_with_entries(of, lines))
 }
 
-/// Merges by lines, unless that would lose an entry without a conflict.
+/// Merges by lines. If that would lose an entry without a conflict, the result is both versions between conflict markers.
 fn by_lines_with_entries(of: Versions<'_>, lines: &dyn TextMerge) -> Merged {
     let merged = by_lines(of.base, of.ours, of.theirs, lines);
     let has_entries = FileKind::of(of.path).0 != FileKind::Other;
@@ -232,7 +234,7 @@ struct Sides<'a> {
     ours: &'a Side<'a>,
     theirs: &'a Side<'a>,
     has_base: bool,
-    /// The base had conflict markers, so it is itself a merge.
+    /// Whether the base had conflict markers. Then it is itself a merge.
     is_base_merged: bool,
 }
 
@@ -358,7 +360,7 @@ pub fn holds_more_steps(file: &[u8], earlier: &[u8]) -> bool {
     headings(file).iter().skip(1).any(|it| !known.contains(it))
 }
 
-/// Whether a file has the title of another one as a heading.
+/// Whether a file has the title of another one as a heading of level 1.
 fn has_heading(file: &Side<'_>, of: &Side<'_>) -> bool {
     let title = of.title().map(|it| format!("# {it}"));
     title.is_some_and(|it| file.body.lines().any(|line| line == it))
@@ -419,12 +421,12 @@ pub fn lost(version: &[u8], later: &[u8]) -> Vec<String> {
     lost
 }
 
-/// The status of a version as it is written.
+/// The text of a version's key `status`.
 pub fn status_of(version: &[u8]) -> Option<String> {
     word_of(version, "status")
 }
 
-/// The id of a version as it is written.
+/// The text of a version's key `id`.
 pub fn id_of(version: &[u8]) -> Option<String> {
     word_of(version, "id")
 }

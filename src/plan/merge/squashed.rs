@@ -1,7 +1,7 @@
-//! Merges the bodies of a step that one side or both squashed with other steps, by section.
+//! Merges, section by section, the bodies of a step that one side or both squashed with other steps.
 //!
-//! `squash` puts a new heading above the text of the first step, and the texts of the other steps below it. So a
-//! squashed step consists of sections with headings of level 1, of which the first is its title.
+//! `squash` puts a new heading above the text of the first step, and the texts of the other steps below that text. So a
+//! squashed step consists of sections with headings of level 1. The first of these headings is the step's title.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +18,7 @@ struct Section<'a> {
     gap: &'a str,
 }
 
-/// The sections of a body. `None`: it begins with other text.
+/// The sections of a body. `None`: other text precedes the first section.
 fn sections(body: &str) -> Option<Vec<Section<'_>>> {
     let headings = markdown::sections(body).headings.into_iter().filter(|it| it.level == 1);
     let headings: Vec<_> = headings.map(|it| (it.span.start, it.text)).collect();

@@ -31,8 +31,8 @@ pub(super) struct Tries {
 
 /// Decides between the statuses of a step. `None`: only a person can decide.
 ///
-/// A missing status is `pending`. An unknown word wins in two cases: the other side has not changed the status, or only
-/// the side with the word has attempts that the other side lacks.
+/// A missing status is `pending`. If the statuses differ, an unknown word can win in only two cases: the other side has not
+/// changed the status, or only the side with the word has attempts that the other side lacks.
 pub(super) fn of_step(
     base: WrittenStatus<'_>,
     ours: WrittenStatus<'_>,
@@ -158,7 +158,7 @@ pub(super) struct WrittenClaim {
 }
 
 /// Decides which of two claims on one step stays: the earlier one, or, if the times are equal, the one with the smaller
-/// id.
+/// id. A claim without a time counts as the later one.
 pub(super) fn of_claims(ours: &WrittenClaim, theirs: &WrittenClaim) -> Winner {
     let rank = |it: &WrittenClaim| (it.at.is_none(), it.at.clone(), it.id.clone());
     if rank(ours) <= rank(theirs) { Winner::Ours } else { Winner::Theirs }

@@ -1,4 +1,4 @@
-//! The rules of large vendors for the schemas of tools, which every tool of every set must follow.
+//! The rules of large vendors for the schemas of tools. Every tool of every set must follow all of them.
 //!
 //! A vendor that rejects one schema usually rejects the whole list of tools, so one tool can make all others
 //! unavailable.

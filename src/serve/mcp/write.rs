@@ -47,7 +47,8 @@ type Change<'a> = Box<dyn Fn(&Context, Mode) -> Result<ChangeReport, Error> + 'a
 /// Makes changes one after the other. With an etag, the first change is made only if its file has that etag. Several
 /// changes are first tried in a dry run; if one of them is refused, none is made.
 ///
-/// The answer is that of the last change, but its `did` names what all changes did.
+/// The answer is that of the last change, but its `did` names what all changes did, and its `written` is true if any of
+/// them wrote.
 fn all(call: &Call, etag: Option<&str>, changes: &[Change<'_>]) -> Result<Value, Refusal> {
     let make = |nth: usize, mode| {
         let etag = etag.filter(|_| nth == 0);

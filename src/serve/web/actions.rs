@@ -52,7 +52,7 @@ impl Submission {
         (!text.trim().is_empty()).then_some(text)
     }
 
-    /// The fields as they were sent.
+    /// The names and values of the fields. The values are as the browser sent them.
     pub(super) fn fields(&self) -> impl Iterator<Item = (&str, &str)> {
         self.fields.iter().map(|(name, value)| (name.as_str(), value.as_str()))
     }
@@ -86,8 +86,8 @@ pub(super) async fn act(
     if let Err(problem) = may_change(&session, &asked) {
         return ways::of_action(&session, &asked, &problem, is_part);
     }
-    // The form's etag is empty if there was no file when the text was shown. Then the text is saved only if there is
-    // still no file.
+    // The form's etag is empty if there was no file when the text was shown. In this case, the text is saved only if there
+    // is still no file.
     let condition = match asked.some("etag") {
         Some(etag) => Some(Expected::new(vec![etag])),
         None => asked.fields.contains_key("etag").then(Expected::no_file),
@@ -202,7 +202,7 @@ fn on_step(context: &Context, asked: &Submission, act: &str) -> Result<ChangeRep
         other => {
             let verb = Verb::ALL.into_iter().find(|it| it.word() == other).ok_or_else(|| unread("do"))?;
             let message = asked.some("message");
-            // A page shows who did what, so the end of a step records its author even without a message.
+            // A page shows who did what. So the file records who ended a step, even if there is no message.
             let request = MoveRequest {
                 verb,
                 ids: vec![id],
@@ -300,7 +300,7 @@ fn notice_of(context: &Context, report: &ChangeReport) -> Notice {
     Notice { text: with_kept(context, said), undo }
 }
 
-/// Describes a change. The page turns the id between backticks into a link.
+/// Describes a change. If the id between backticks is that of a step, the page turns it into a link.
 fn sentence(verb: &str, change: &Changed) -> String {
     match change.did.strip_suffix(" undone") {
         Some(undone) if verb == "undo" => format!("“{undone}” of `{}` is undone", change.id),
@@ -308,7 +308,7 @@ fn sentence(verb: &str, change: &Changed) -> String {
     }
 }
 
-/// Adds to the text which files other programs saved at the same time, and where those versions are stored.
+/// Appends a sentence for each file that another program saved at the same time. It says where that version is kept.
 fn with_kept(context: &Context, said: String) -> String {
     let kept = context.kept.to_json();
     let places = kept.iter().flat_map(|it| it.as_array().into_iter().flatten());
@@ -323,8 +323,8 @@ fn with_kept(context: &Context, said: String) -> String {
     said + &places.collect::<String>()
 }
 
-/// The id of the newest change by this verb to this file or to a directory that contains it. `None` if that change cannot
-/// be undone.
+/// The id of the newest change by this verb to this file or to a directory that contains it. `None` if there is no such
+/// change, or if it cannot be undone.
 fn undo_of(context: &Context, verb: &str, path: &str) -> Option<String> {
     let wrote =
         |it: &String| path.strip_prefix(it.as_str()).is_some_and(|it| it.is_empty() || it.starts_with('/'));

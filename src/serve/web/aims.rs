@@ -9,7 +9,7 @@ use crate::page::markdown::line_hash;
 use crate::page::text::isolated;
 use crate::plan::aims::{self, Aim};
 
-/// Both lists. A list that the plan does not have is empty.
+/// The list of goals and the list of success criteria. A list that the plan does not have is empty.
 pub(super) struct Aims<'a> {
     plan: &'a PlanShape,
     lists: [(&'static str, Vec<Aim>); 2],
@@ -33,7 +33,7 @@ impl<'a> Aims<'a> {
         self.lists.iter().flat_map(|it| &it.1)
     }
 
-    /// Both lists, folded under a line that says how many boxes are ticked.
+    /// Both lists, folded under a line that says how many boxes are ticked. Nothing if both lists are empty.
     pub(super) fn folded(&self, visit: &Visit) -> Markup {
         let marks = || self.all().filter_map(|it| it.mark.as_ref());
         let (n, n_ticked) = (marks().count(), marks().filter(|it| it.ticked).count());

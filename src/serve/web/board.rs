@@ -130,5 +130,5 @@ fn card(visit: &Visit, step: &StepShape, usual: Priority, titles: &words::Titles
     }
 }
 
-/// How many of the steps that a step waits for are listed in the tooltip of a card.
+/// The most steps in a tooltip that lists what a step waits for.
 pub(super) const MOST_IN_TITLE: usize = 40;

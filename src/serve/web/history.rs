@@ -1,4 +1,4 @@
-//! The history of a step, from the commits of the repository.
+//! The history of a step, from the commits of the repository and from the changes that are not committed yet.
 
 use maud::{Markup, html};
 
@@ -13,7 +13,7 @@ use crate::plan::time::Time;
 const MOST: usize = 30;
 
 /// The history of a step in git. Attempts and notes are left out, because the page shows them from the step's file. Empty
-/// without a git repository.
+/// if the history cannot be read, for example without a git repository.
 pub(super) fn of_step(context: &Context, id: &str) -> Markup {
     let shown = What::ALL.into_iter().filter(|it| !matches!(it, What::Attempt | What::Note));
     let what = shown.map(|it| it.word().to_owned()).collect();

@@ -25,7 +25,7 @@ use crate::plan::time::Time;
 /// The number of plans on a page.
 const PAGE: usize = 50;
 
-/// The largest number of items in a panel. The panel's heading has the number of all items.
+/// The largest number of items in a panel before *Show all*. The panel's heading has the number of all items.
 const FEW: usize = 8;
 
 /// The largest number of items in a panel after *Show all*.

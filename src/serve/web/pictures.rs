@@ -75,7 +75,8 @@ pub(super) fn graph(layouts: &Layouts, asked: &PlanQuery, shown: &ShownPlan) -> 
 /// For a plan with at most this many steps, the page does not offer to draw a part of it.
 const FEW: usize = 12;
 
-/// The id of the step whose neighbours are requested. The request names the step by its id or its number.
+/// The id of the step whose neighbours are requested. The request names the step by its id or its number. If the plan has no
+/// such step, returns the text as it was typed.
 fn around(asked: &PlanQuery, shown: &ShownPlan) -> Option<String> {
     let typed = asked.around.as_ref().map(|it| it.trim()).filter(|it| !it.is_empty())?;
     let is_meant = |it: &&StepShape| it.id == typed || it.number == typed;
@@ -121,7 +122,7 @@ fn chosen(view: Option<View<'_>>, shown: &ShownPlan, to: &str) -> Markup {
 }
 
 pub(super) fn timeline(context: &Context, shown: &ShownPlan) -> Markup {
-    // Without git, the timeline is made from the files alone.
+    // If the history in git cannot be read, the timeline is made from the files alone.
     let rows: Vec<Row> = match history::timeline(context, &format!("{}/", shown.plan.id)) {
         Ok(report) => report.steps.iter().filter_map(|it| row(it, shown)).collect(),
         Err(_) => shown.steps.iter().map(Row::of_file).collect(),
@@ -139,7 +140,7 @@ pub(super) fn timeline(context: &Context, shown: &ShownPlan) -> Markup {
     }
 }
 
-/// `None` for a step that was removed meanwhile.
+/// `None` if `shown` does not have the step. The timeline is read later than `shown`, so a new step may be in it.
 fn row(step: &StepTimeline, shown: &ShownPlan) -> Option<Row> {
     let marks = step.attempts.iter().map(|it| Mark::of(it.at, it.outcome.as_deref(), it.by.as_deref()));
     let of = shown.steps.iter().find(|of| of.id == step.step)?;

@@ -27,7 +27,7 @@ pub(super) struct PlanQuery {
     pub(super) phase: Option<String>,
     /// The step whose neighbours the graph shows.
     pub(super) around: Option<String>,
-    /// If not empty, the graph shows all steps, unless there are too many.
+    /// If not empty, the graph shows all steps. Ignored if there are too many steps, or if `around` or `phase` is given.
     #[serde(default)]
     pub(super) whole: String,
     #[serde(default)]
@@ -40,7 +40,7 @@ pub(super) struct PlanQuery {
     /// Only the cards of this person.
     #[serde(default)]
     pub(super) by: String,
-    /// The column that is not shortened.
+    /// The id of the column for which *Show all* was chosen.
     #[serde(default)]
     pub(super) all: String,
 }

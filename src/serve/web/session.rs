@@ -39,7 +39,7 @@ pub(super) struct Notice {
 #[derive(Debug)]
 struct Kept {
     session: Session,
-    /// The number of sessions begun so far, this one included: the smallest belongs to the oldest session.
+    /// The session's number. Sessions are numbered in the order in which they begin, so the oldest has the smallest number.
     nth: u64,
     notices: BTreeMap<u64, Notice>,
 }
@@ -61,7 +61,8 @@ pub struct Sessions(Arc<Mutex<State>>);
 pub(super) enum Exchanged {
     /// The value of the cookie.
     Session(String),
-    /// The code was used before, is older than a minute, or was never made.
+    /// The code was used before, is older than a minute, or was never made, or the system gave no random bytes for the
+    /// session.
     Invalid,
 }
 
@@ -81,7 +82,8 @@ impl Sessions {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Makes a code for this person: 128 random bits, for one use within a minute. `None` if there are too many codes.
+    /// Makes a code for this person: 128 random bits, for one use within a minute. `None` if there are too many codes, or if
+    /// the system gives no random bytes.
     pub fn code(&self, opener: Opener) -> Option<String> {
         let code = random::<16>()?;
         let mut state = self.state();
@@ -99,7 +101,7 @@ impl Sessions {
         live.and_then(|(opener, _)| self.begin(opener)).map_or(Exchanged::Invalid, Exchanged::Session)
     }
 
-    /// Begins a session, and returns the value of its cookie.
+    /// Begins a session, and returns the value of its cookie. `None` if the system gives no random bytes.
     pub(super) fn begin(&self, opener: Opener) -> Option<String> {
         let (value, page_token) = (random::<32>()?, random::<16>()?);
         let mut state = self.state();
@@ -122,7 +124,7 @@ impl Sessions {
         self.state().sessions.remove(&session.key);
     }
 
-    /// Stores a notice for the next page, and returns its number.
+    /// Stores a notice for the next page, and returns the notice's number. Returns 0 if the session has ended.
     pub(super) fn note(&self, session: &Session, notice: Notice) -> u64 {
         let mut state = self.state();
         let Some(kept) = state.sessions.get_mut(&session.key) else { return 0 };
@@ -140,7 +142,7 @@ impl Sessions {
 }
 
 impl Session {
-    /// Compares in constant time.
+    /// Whether `token` is the token of this session's pages. The comparison takes constant time.
     pub(super) fn is_of_page(&self, token: &str) -> bool {
         blake3::hash(token.as_bytes()) == blake3::hash(self.page_token.as_bytes())
     }

@@ -59,7 +59,7 @@ fn main(visit: &Visit, read: &Read, context: &Context) -> Markup {
         div class="columns of-step" {
             // This part comes before the text if the window has room for only one column.
             aside class="now" aria-label="What to do" {
-                // If the step waits, the reasons come before the actions, otherwise after them.
+                // The box *Waits for* comes before the actions if the step waits, and after them if it waits for nothing.
                 @if waits(shown) { (obstacles(shown)) }
                 @if !visit.is_read_only() {
                     section aria-label="Actions" class="box" {

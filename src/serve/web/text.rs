@@ -24,7 +24,7 @@ pub(super) struct FileText {
 }
 
 impl FileText {
-    /// `path` begins with the plans directory's name. `otherwise` is the text if there is no file.
+    /// `path` begins with the plans directory's name. `otherwise` replaces the body if the file is empty or cannot be read.
     pub(super) fn read(context: &Context, path: &str, otherwise: &str) -> Self {
         let root = format!("{}/", context.root_name());
         let path = path.strip_prefix(&root).unwrap_or(path);

@@ -1,5 +1,5 @@
-//! The page of the changes that can be undone, and the notice with which the key `u` offers to undo the last change. A
-//! change can be undone until its files change again, even if its notice is no longer shown.
+//! The page of the changes in the undo log, and the notice with which the key `u` offers to undo the last one for which that
+//! is possible. A change can be undone until its files change again, even if its notice is no longer shown.
 
 use std::path::Path;
 

@@ -12,7 +12,7 @@ impl FromRequestParts<Web> for Visit {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, web: &Web) -> Result<Self, Problem> {
-        // The guard has stored the session there.
+        // The guard has stored the session in the extensions.
         let session = parts.extensions.get::<Session>().cloned().ok_or_else(Problem::internal)?;
         let query = parts.uri.query().unwrap_or_default();
         let (mut notice, mut rest) = (None, Vec::new());

@@ -62,7 +62,7 @@ fn ways(session: &Session, asked: &Submission, problem: &Problem) -> Markup {
     html! { div class="buttons ways" { (ways) } }
 }
 
-/// A form with the fields of the refused form, and a button for the action `act`.
+/// A form with fields of the refused form, and a button for the action `act`.
 fn again(session: &Session, asked: &Submission, act: &str, label: &str, is_forced: bool) -> Markup {
     let fields = asked.fields().filter(|(name, _)| !["page", "do", "force"].contains(name));
     // A forced action is the refused action with the same fields. Any other action gets only the id and the address to

@@ -31,7 +31,8 @@ pub(crate) fn reader_of(context: &Context) -> String {
     blake3::hash(how.as_bytes()).to_hex()[..16].to_owned()
 }
 
-/// Lists the ready steps of one plan or of all plans, without the steps that were already tried.
+/// Lists the ready steps of one plan or of all plans, without the steps that were already tried. If the plan is a program,
+/// the steps of its plans are included.
 pub(crate) fn look(
     context: &Context,
     plan: Option<&PlanId>,

@@ -1,4 +1,5 @@
-//! The daemon's queue of ready steps for delegated claims, cached between claims.
+//! The daemon's queue of ready steps, from which it makes the claims that other processes pass to it. The queue is cached
+//! between claims.
 //!
 //! The event loop reports which plans changed, and only these are compared with the cached state. The cached queue stays
 //! valid as long as the plans and the claim records have no other changes than the daemon's own claims. Otherwise all
@@ -6,7 +7,7 @@
 //!
 //! Processes, other working trees and branches are not part of the cache key. If the plans' state depends on them, or a
 //! step of the queue already has a record, the queue is not cached. A cached queue is used until the first end of a lease
-//! that it depends on, but for at most [`HOLDS`] seconds. So no lease of a later claim ends while the queue is used.
+//! that it depends on, but for at most [`HOLDS`] seconds.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap, HashMap, HashSet, VecDeque};
@@ -27,8 +28,8 @@ use crate::store::resolve::NamedStep;
 /// The longest queue; it serves many claims, one after the other.
 const LONGEST: usize = 192;
 
-/// How many seconds a queue is cached. This is less than [`super::LONG_LEASE`], so no lease of a later claim ends in this
-/// time.
+/// How many seconds a queue is cached at most. This is less than [`super::LONG_LEASE`], and a later claim with a lease
+/// shorter than [`super::LONG_LEASE`] makes the queue invalid. So no lease of a later claim ends while the queue is used.
 const HOLDS: i64 = 30;
 
 /// Returns the directories of the live plans that changed since the last call, or `None` if these are unknown. All changes
@@ -42,8 +43,8 @@ pub struct QueueCache {
 
 #[derive(Debug)]
 struct CachedQueue {
-    /// A hash of the plans directory and of the settings with which it was read. The queue is valid only for requests with
-    /// the same hash.
+    /// A hash of the plans directory, of its place in the repository, and of the settings that claims depend on. The queue
+    /// is valid only for requests with the same hash.
     environment: String,
     basis: CacheKey,
     /// For the directory of each plan that has steps in the queue, the plan's files, sorted by path.
@@ -181,8 +182,8 @@ impl CachedQueue {
         }
         let is_left = |it: &QueuedStep| match self.claimed.contains(&it.path) {
             true => Some(false),
-            // If the step has a record now, but this process did not claim it, another working tree claimed it. The queue
-            // is then invalid.
+            // If the step has a record now, but this process did not claim it, another process did, usually in another
+            // working tree. The queue is then invalid.
             false => (!recorded.contains(&it.key)).then_some(true),
         };
         let left: Option<Vec<_>> = self.basis.steps.iter().map(is_left).collect();
@@ -198,7 +199,7 @@ impl CachedQueue {
     }
 }
 
-/// The names of the records of steps that are in `now`, but not in `before`. The suffix of unfinished records is removed.
+/// The names of the steps' records that `now` has and `before` lacks. The suffix of unfinished records is removed.
 fn appeared(before: &Listed, now: Listed) -> Vec<String> {
     let before: HashSet<_> = before.iter().map(|(_, name, _)| name).collect();
     let is_new = |it: &String| !leases::is_log(it) && !before.contains(it);
@@ -275,8 +276,8 @@ impl CacheKey {
 /// the order of their numbers. The next step is always the most urgent one among the first remaining steps of all plans.
 ///
 /// A plan may have further ready steps that the queue does not contain. Queue entries after the plan's last step in the
-/// queue are more urgent than these further steps. Entries before it may be less urgent, so the result ends before such an
-/// entry once the plan has no step left in the queue.
+/// queue are more urgent than these further steps. Entries before that last step may be less urgent than the further steps.
+/// So once the plan has no step left in the queue, the result ends before the first such entry.
 fn in_turn(steps: &[QueuedStep], left: &[bool], is_whole: bool) -> Vec<usize> {
     let mut plans: HashMap<usize, (VecDeque<usize>, usize)> = HashMap::new();
     for (nth, step) in steps.iter().enumerate() {

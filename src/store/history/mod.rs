@@ -185,7 +185,7 @@ impl Reader<'_> {
 }
 
 /// Whether these commits form a chain without merges, in which `tip` is the parent of the oldest commit. The newest commit
-/// is first, and each has its parents.
+/// is first, and each comes with its parents.
 fn is_linear(commits: &[(String, Vec<String>)], tip: &str) -> bool {
     let next = commits.iter().skip(1).map(|it| it.0.as_str()).chain([tip]);
     !commits.is_empty() && commits.iter().zip(next).all(|(it, next)| it.1.len() == 1 && it.1[0] == next)

@@ -241,7 +241,8 @@ impl Repository {
         Ok(git::read_changes(&call.run()?)?.into_iter().filter_map(raw).collect())
     }
 
-    /// The files whose version in the index (with `is_staged`) or else in the working tree differs from a commit.
+    /// The files that differ between a commit and the index (with `is_staged`) or the working tree. If there is no commit,
+    /// the result has all files of the index, but no files of the working tree.
     pub(super) fn raw_uncommitted(
         &self,
         since: Option<&str>,

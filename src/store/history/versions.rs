@@ -44,7 +44,7 @@ pub(super) struct Versions<'a> {
     /// Versions that have not arrived yet, the next one first.
     expected: VecDeque<Slot>,
     /// For each path, the old version of the change that was requested last. It is usually the new version of the next
-    /// older change. Versions that are no longer used are dropped.
+    /// older change. All other versions are dropped when the caller no longer uses them.
     last: HashMap<String, (String, Slot)>,
     parser: Option<Parser>,
 }
@@ -61,7 +61,8 @@ impl<'a> Versions<'a> {
         self.get(asked)
     }
 
-    /// Requests the versions of one change. Newer changes must be requested before older ones.
+    /// Requests the versions of one change. Newer changes have to be requested before older ones, so that a version that two
+    /// changes share is requested once.
     pub(super) fn ask(&mut self, files: &[RawChange]) -> Vec<FileVersions> {
         let mut asked = Vec::with_capacity(files.len());
         for file in files {
@@ -114,8 +115,8 @@ impl<'a> Versions<'a> {
             if let Some(version) = slot.get() {
                 return Ok(Rc::clone(version));
             }
-            // The request is sent only when git has printed all that was requested before. Otherwise each version could
-            // need its own git process.
+            // The request is sent only when everything that was sent before has arrived. If it were sent earlier, each
+            // version could need its own git process.
             if !self.wanted.is_empty() && self.wanted.len() == self.expected.len() {
                 self.send();
             }

@@ -1,13 +1,13 @@
 //! Records of a claimed step under its former numbers.
 //!
-//! A record is named by its step's number. If a working tree renumbers a claimed step, other working trees still have the
-//! step under its old number. Therefore a file `<key>.was` next to the records is written for the old number. It has an
-//! entry for each claim on a step that had this number. The entry says which record has the claim. Because another step
-//! may have received the old number, the entry counts in a working tree only if the step with the old number there is
-//! the claimed one.
+//! A record's name depends on its step's number. If a working tree renumbers a claimed step, other working trees still
+//! have the step under its old number. Therefore a file `<key>.was` next to the records is written for the old number. This
+//! file has an entry for each claim on a step that had the number. The entry says which record has the claim. In some
+//! working trees another step may have the old number by now. In these trees the entry does not count.
 //!
 //! An entry is written before the record is written under its new name, and the entry counts only while that record has
-//! the same claim. If a renumbering is killed, the claim therefore remains in force under the old number, or under both.
+//! the same claim. If a renumbering is killed, the claim therefore remains in force under the old number, or under both
+//! numbers.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -31,8 +31,8 @@ pub(super) fn former(key: &str) -> String {
     format!("{key}{FORMER}")
 }
 
-/// An entry for a claimed step under another number than that of its record. If the step was removed, it is an entry for
-/// the record's number, and contains the record.
+/// An entry for a number that a claimed step has or had, and that differs from the number of its record. If the step was
+/// removed, the entry is for the record's own number, and contains the record.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Was {
     pub(super) step: String,
@@ -48,11 +48,11 @@ pub(super) struct Was {
     pub(super) record: Option<Box<Record>>,
 }
 
-/// What distinguishes the claimed step from another step that got its old number later.
+/// What distinguishes the claimed step from another step that later got the claimed step's old number.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Same {
     pub(super) title: String,
-    /// The working tree where the step got another number or was removed.
+    /// The working tree where the step or its plan was renamed, or where the step was removed.
     pub(super) moved_in: PathBuf,
 }
 
@@ -84,12 +84,12 @@ impl LocatedRecord {
 }
 
 impl Leases<'_> {
-    /// Whether a step of this tree is the one that had the claim under this number.
+    /// Whether `step`, a step of this tree, is the one on which the claim was made. `same` describes the claimed step.
     ///
-    /// If the claim's id is in the claim line or the attempts of `step`, this is true. If the id is in another step of the
-    /// plan instead, it is false. Otherwise the title decides. In the tree that renumbered the step, a different title means
-    /// a different step. In other trees the title may have been edited, so a different title counts as an edit if no other
-    /// step of the plan has the recorded title.
+    /// If the claim's id is in the claim line or the attempts of `step`, the result is true. If the id is only in another
+    /// step of the plan, the result is false. If it is in no step, the title decides. In the tree that renumbered the step,
+    /// a different title means a different step. In other trees the title may have been edited, so a different title counts
+    /// as an edit if no other step of the plan has the recorded title.
     pub(super) fn is_same(&self, plan: &Plan, step: &Step, claim: &str, same: &Same) -> bool {
         let others = || plan.steps.iter().filter(|it| it.id != step.id);
         if step.names_claim(claim) {
@@ -199,7 +199,7 @@ impl Locked<'_> {
         Some(LocatedRecord { key, record, is_gone: true })
     }
 
-    /// Adds an entry to the file of a number, and drops the entries of ended claims.
+    /// Adds an entry to the file of its number. Drops an earlier entry of the same claim, and the entries of ended claims.
     pub(super) fn remember(&self, was: Was) -> std::io::Result<()> {
         let (Some(records), Some(id)) = (&self.records, read_step_id(&was.step)) else { return Ok(()) };
         let key = self.leases.key(&id);
@@ -359,7 +359,7 @@ impl Locked<'_> {
         }
     }
 
-    /// Called when a step is removed in this tree. If the claim was made here, it stays in force in the trees that
+    /// Called when a step is removed in this tree. If the step's claim was made here, it stays in force in the trees that
     /// still have the step.
     fn removed(&self, plan: &Plan, step: &Step) {
         let here = &self.leases.place.worktree;
@@ -390,7 +390,7 @@ impl Locked<'_> {
         records.put(&former(&found.key), &bytes_of(&entries))
     }
 
-    /// Whether this tree may end the claim: it was made here, or its working tree or its step was removed.
+    /// Whether this tree may end the claim: the claim was made here, or its working tree or its step was removed.
     pub(super) fn is_ours(&self, found: &LocatedRecord) -> bool {
         let place = &found.record.place;
         found.is_gone || place.worktree == self.leases.place.worktree || self.leases.is_removed(place)
@@ -402,7 +402,7 @@ pub(crate) fn moved(context: &Context, moves: &[Move<'_>]) {
     if_recorded(context, is_recorded, |it| it.moved(moves));
 }
 
-/// Called after a step was removed by `remove --force`, `squash` or `replace`. Its claim stays in force in working
+/// Called after a step was removed by `remove --force`, `squash` or `replace`. The step's claim stays in force in working
 /// trees that still have the step.
 pub(crate) fn removed(context: &Context, plan: &Plan, step: &Step) {
     if_recorded(context, |it| it.has_anything(&step.id), |it| it.removed(plan, step));

@@ -21,7 +21,7 @@ use crate::text::typed::shell_word;
 /// The records, locked so that no other process writes them.
 pub(crate) struct Locked<'a> {
     pub(super) leases: Leases<'a>,
-    /// `None` in a dry run, or if the records cannot be written.
+    /// `None` in a dry run, or if the records could not be locked.
     pub(super) records: Option<LockedRecords>,
     /// Locked while the log is changed, so that only one thread changes it at a time.
     closing: Mutex<()>,
@@ -38,7 +38,7 @@ pub(crate) enum Sharing {
 }
 
 impl<'a> Locked<'a> {
-    /// Takes the lock of the records, after the lock of the plans directory.
+    /// Takes the lock of the records. A caller that also needs the lock of the plans directory must take that one first.
     pub(crate) fn take(context: &'a Context, sharing: Sharing) -> Result<Self, Error> {
         Self::lock(Leases::of(context), sharing)
     }
@@ -81,8 +81,8 @@ impl<'a> Locked<'a> {
         Self { leases: Leases { own, ..leases }, records, closing: Mutex::default() }
     }
 
-    /// Like [`Leases::annotate`]. Because the locks are held, the process that began an unfinished claim is dead. A dry run
-    /// holds no lock, so it treats such a claim as in force.
+    /// Like [`Leases::annotate`]. If the records are locked, the process that began an unfinished claim is dead. If they are
+    /// not, as in a dry run, an unfinished claim counts as in force.
     pub(crate) fn annotate(&self, plans: Plans) -> Plans {
         let unfinished = if self.records.is_some() { Unfinished::Interrupted } else { Unfinished::Held };
         self.leases.annotate_as(plans, unfinished, None)
@@ -120,7 +120,7 @@ impl<'a> Locked<'a> {
         records.put_new(&name, &bytes_of(&record)).map_err(|it| self.failed(&it))
     }
 
-    /// Puts the prepared claim into force; only then may it be returned to the caller.
+    /// Puts the prepared claim into force. Only after this may the claim be returned to the caller.
     pub(crate) fn confirm(&self, step: &StepId) -> Result<(), Error> {
         let Some(records) = &self.records else { return Ok(()) };
         let _alone = self.closing.lock().unwrap_or_else(PoisonError::into_inner);
@@ -180,7 +180,8 @@ impl<'a> Locked<'a> {
         Error::Failed { code, message, hint }
     }
 
-    /// Renews the lease, beginning now. Returns its new end; `None` if the claim has no record, or if it cannot be written.
+    /// Renews the lease, beginning now. Returns the lease's new end; `None` if the claim has no record, or if the record
+    /// cannot be written.
     pub(crate) fn renew(&self, step: &StepId, claim: &str, lease: Option<i64>) -> Option<Time> {
         let own = self.get(&self.leases.key(step)).filter(|it| it.claim == claim);
         let mut found = match own {
@@ -255,8 +256,8 @@ impl<'a> Locked<'a> {
         self.end(&found, if after.is_closed() { Ended::Closed } else { Ended::Open });
     }
 
-    /// Removes the record of a step's claim without logging its end; see [`forget`]. Keeps the record if the claim was made
-    /// in another working tree that still exists.
+    /// Removes the record of a step's claim without logging the claim's end; see [`forget`]. Keeps the record if this tree
+    /// may not end the claim ([`Self::is_ours`]).
     pub(crate) fn forget(&self, step: &StepId) {
         if let Some(found) = self.found_by_id(step).filter(|it| self.is_ours(it)) {
             self.remove(&found);
@@ -348,7 +349,7 @@ impl<'a> Locked<'a> {
     }
 }
 
-/// Effects of a change on the step's claim that the step's file does not show.
+/// How a change of a step affects the step's claim. Contains only effects that the step's file does not show.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Effect {
     /// The owner of the claim made the change, so the lease is renewed.
@@ -357,13 +358,14 @@ pub(crate) struct Effect {
     pub(crate) ends_others: bool,
 }
 
+/// What happened to the step of an ended claim.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Ended {
-    /// Its step was closed.
+    /// The step was closed.
     Closed,
-    /// Its step was left open.
+    /// The step was left open.
     Open,
-    /// Another claim has its step.
+    /// Another claim has the step.
     TakenOver,
 }
 
@@ -390,9 +392,9 @@ pub(crate) fn note_worker(context: &Context, step: &StepId, claim: &str, worker:
     }
 }
 
-/// Records how a change of a step changed its claim, if the claim has a record.
+/// Records how a change of a step changed its claim, if a record or the log may have to change.
 ///
-/// The change is already made. If the record cannot be updated now, the claim lapses at the end of its lease.
+/// The change is already made. If the claim's record cannot be updated now, the claim holds until it lapses.
 pub(crate) fn changed(context: &Context, before: &Step, after: &Step, effect: Effect) {
     let is_reopened = before.is_closed() && !after.is_closed();
     let may_be_closed = is_reopened || before.claim.is_some();
@@ -418,15 +420,15 @@ pub(super) fn if_recorded(
     }
 }
 
-/// Removes the record of a step's claim without logging its end.
+/// Removes the record of a step's claim without logging the claim's end.
 ///
 /// This is used if the step was removed or archived, if it is released although its file has no claim, if its claim is
-/// undone, or if another machine has taken it over.
+/// undone, or if another machine has taken the step over.
 pub(crate) fn forget(context: &Context, step: &StepId) {
     if_recorded(context, |it| it.has_any(&it.key(step)), |it| it.forget(step));
 }
 
-/// Ends a claim of this process that the step's file does not contain. The step's records of other claims stay.
+/// Ends a claim that its step's file does not contain. Records of other claims on the step stay.
 pub(crate) fn end_unclaimed(context: &Context, claim: &str) {
     let Some(record) = Leases::of(context).find(claim) else { return };
     let Some(step) = read_step_id(&record.step) else { return };

@@ -1,4 +1,5 @@
-//! The log of ended claims: one line each, split into files by the first digits of the step's key.
+//! The log of ended claims, split into files by the first digits of the step's key. There is one line for each ended
+//! claim, or several if its step has several numbers. A step that was closed without a claim also gets a line.
 //!
 //! To look up a few steps, only the files of their keys are read, and only the lines about these steps are parsed: a
 //! line begins with the key and the step, and the rest is parsed only if these match.
@@ -55,15 +56,15 @@ pub(super) struct Closed {
     pub(super) step: String,
     pub(super) claim: String,
     pub(super) by: Option<String>,
-    /// When the claim was made.
+    /// When the claim was made or, if no claim was recorded, when the step was closed.
     #[serde(default)]
     pub(super) at: Option<Time>,
-    /// The end of its lease, in case an undo or a checkout restores it.
+    /// The end of the claim's lease; `None` if an undo or a checkout must not restore the claim.
     #[serde(default)]
     pub(super) until: Option<Time>,
     #[serde(default)]
     pub(super) process: Option<Process>,
-    /// Whether the step was left open. If so, the line only records that the claim existed.
+    /// Whether the step was left open or taken over. If so, the line only records that the claim existed.
     #[serde(default)]
     pub(super) is_open: bool,
     /// The step's file, relative to the plans directory; none in lines of earlier releases.
@@ -162,9 +163,9 @@ impl Leases<'_> {
         })
     }
 
-    /// Whether the closing of `step`, which is open now, was discarded, for example by `git reset --hard`. This is so if
-    /// `closed`, where it was closed, is this working tree and branch. `git pull --autostash` discards changes only for some
-    /// seconds, so the file must also have been unchanged for a minute.
+    /// Whether the closing of `step`, which is open now, was discarded, for example by `git reset --hard`. `closed` is where
+    /// the step was closed. If that is this working tree and branch, the closing was discarded. `git pull --autostash`
+    /// discards changes only for some seconds, so the file must also have been unchanged for a minute.
     pub(super) fn is_dropped(&self, closed: &Place, step: &Step) -> bool {
         let is_here = closed.branch.is_some() && *closed == self.place;
         self.is_uncacheable.fetch_or(is_here, Ordering::Relaxed);
@@ -192,7 +193,7 @@ impl Locked<'_> {
         }
     }
 
-    /// Changes the lines of one step, or drops them.
+    /// Changes the lines with this key. A line for which `change` returns `None` is dropped.
     pub(super) fn relog(&self, key: &str, mut change: impl FnMut(Closed) -> Option<Closed>) {
         let Some(records) = self.log_records() else { return };
         let name = log_of(key);
@@ -237,7 +238,7 @@ impl Locked<'_> {
         }
     }
 
-    /// The records, after the log has been split.
+    /// Returns the records. Splits the log first if it is still in one file.
     fn log_records(&self) -> Option<&LockedRecords> {
         let records = self.records.as_ref()?;
         if records.records().has(UNSPLIT) {
@@ -273,7 +274,7 @@ mod tests {
     const DONE: Option<&str> = Some("---\nstatus: completed\n---\n# One\n");
 
     /// A repository at `/` on `main`, and a second working tree of it at `/other`. `here` and `other` are the contents of
-    /// the step's file in each; `None` if the file is missing.
+    /// the step's file in the first and in the second working tree; `None` if the file is missing.
     fn machine(here: Option<&str>, other: Option<&str>, more: &[(&str, &str)]) -> Machine {
         let mut files = vec![
             ("/.git/HEAD", "ref: refs/heads/main\n"),

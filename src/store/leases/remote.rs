@@ -24,7 +24,7 @@ pub(super) fn add(context: &Context, claims: &mut Claims, plans: &Plans) {
     }
 }
 
-/// Adds the records that cannot be read, because each of them still reserves its step. The name of such a record
+/// Adds a claim for each record that cannot be read, because such a record still reserves its step. The record's name
 /// identifies the step.
 fn add_unreadable(state: &SyncState, claims: &mut Claims, plans: &Plans, records: &BTreeMap<Name, Sighting>) {
     let is_unreadable = |name: &Name| records.get(name).is_some_and(|it| it.record.is_none());

@@ -116,7 +116,7 @@ fn file_of(file: &str, id: &StepId, other: &StepId) -> String {
     file.strip_prefix(id.plan.as_str()).map_or_else(String::new, |it| format!("{}{it}", other.plan))
 }
 
-/// Moves the records of a plan's steps to its new name.
+/// Moves the records of a plan's steps to the plan's new name, and records the renaming.
 pub(crate) fn renamed(context: &Context, plan: &Plan, to: &PlanId) {
     let moves = plan.steps.iter().map(|step| {
         let id = StepId { plan: to.clone(), number: step.id.number.clone() };

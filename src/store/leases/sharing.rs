@@ -3,7 +3,7 @@
 use super::Leases;
 use super::locked::error_text;
 
-/// Records that cannot be written to the directory that all working trees share.
+/// Why claims are not shared: no records can be written to the directory that all working trees share.
 pub(crate) struct NotShared {
     pub(crate) path: String,
     pub(crate) why: String,

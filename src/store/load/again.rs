@@ -43,7 +43,7 @@ impl KeptPlan {
     }
 }
 
-/// Reads a plan. Files that have not changed since `earlier` are not read again. None if there is no plan in the
+/// Reads a plan. Reuses from `earlier` what was read of files that are unchanged. None if there is no plan in the
 /// directory.
 pub(super) fn read_again(
     context: &Context,
@@ -77,7 +77,7 @@ pub(super) fn read_again(
     names.linked = found.iter().filter(is_linked).map(|it| it.path.clone()).collect();
     read::report_names(&mut plan, &names);
     // If each step waits only for earlier steps of the plan, the plan is left out of the search for dependency cycles.
-    // The search takes longer than this check, and it would be made after each keystroke.
+    // The search takes longer than this check, and would otherwise run after each keystroke.
     plan.waits_inside = plan.is_waiting_inside();
     Some((plan, KeptPlan { bodies, reader, files: rows, kept }))
 }

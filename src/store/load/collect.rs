@@ -162,7 +162,7 @@ impl<'scope, 'a: 'scope> Gathered<'scope, 'a> {
         Self { wanted, heads, unchanged, is_there, trouble: Vec::new(), fresh: Fresh::default() }
     }
 
-    /// Adds a directory, and returns the change of the index that it needs.
+    /// Adds the result of a directory. Returns the change that brings the index up to date, if one is needed.
     pub(super) fn take(&mut self, (seen, trouble): InDirectory) -> Result<Option<Change>, IndexError> {
         self.trouble.extend(trouble);
         let Some(Seen { key, at, row_state, summary, .. }) = seen else { return Ok(None) };

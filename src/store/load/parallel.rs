@@ -44,7 +44,7 @@ fn make_room() {
     }
 }
 
-/// Works on each item in several threads and returns the results in the order of the items.
+/// Works on each item, in several threads if there are many items. Returns the results in the order of the items.
 pub(crate) fn map<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
     if items.len() <= FEW * FEW {
         return items.iter().map(work).collect();
@@ -93,7 +93,8 @@ pub(crate) fn n_threads() -> usize {
     *N.get_or_init(|| thread::available_parallelism().map_or(2, |it| it.get().clamp(1, 8)))
 }
 
-/// Works on each item in several threads. `consume` runs in this thread and gets the results in the order of the items.
+/// Works on each item, in several threads unless there are only a few items. `consume` runs in this thread and gets the
+/// results in the order of the items.
 ///
 /// Items whose results are not consumed may be skipped.
 pub(super) fn each<T: Sync, R: Send, O>(

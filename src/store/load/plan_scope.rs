@@ -21,11 +21,11 @@ use crate::plan::read::Bodies;
 /// the plan, or if the plan has more files than this and [`IndexCheck::Lazy`] is set.
 const MANY: usize = 64;
 
-/// Loads a plan, and what its steps wait for, from the files. If the plan is a program, loads all plans.
+/// Loads a plan, its program, and what its steps wait for, from the files. If the plan is a program, loads all plans.
 ///
-/// If `with_dependents` is set, also loads the plans with steps that wait for this plan. If no daemon names them, or if
-/// there are more than [`MANY`] of them, loads all plans. With [`IndexCheck::Lazy`], a plan of many files is taken from
-/// the index, which is faster than reading the files.
+/// If `with_dependents` is set, also loads the plans with steps that wait for this plan. If no daemon names these plans, or
+/// if there are more than [`MANY`] of them, loads all plans. With [`IndexCheck::Lazy`], loads all plans from the index if
+/// the plan has many files, because this is faster than reading the files.
 pub(super) fn load(context: &Context, id: &PlanId, with_dependents: bool, check: IndexCheck) -> Plans {
     if check == IndexCheck::Lazy && context.plans.names(Path::new(id.as_str())).len() > MANY {
         return all(context, check);

@@ -43,8 +43,8 @@ enum ClaimView {
     None,
     /// The recorded claims, too.
     Recorded,
-    /// Like `Recorded`, but a step whose claim is unconfirmed counts as free. The caller must check it again under the
-    /// lock.
+    /// Like `Recorded`, but a step whose claim is unconfirmed counts as free. The caller must check the step again under
+    /// the lock.
     Optimistic,
 }
 
@@ -65,7 +65,7 @@ impl<'a> From<All> for Scope<'a> {
 }
 
 impl LoadQuery<'_, All> {
-    /// All plans, live and archived, with every problem between them and the recorded claims.
+    /// All plans, live and archived, with the recorded claims and with every problem between plans.
     pub(crate) fn all() -> Self {
         Self::new(All, ClaimView::Recorded)
     }
@@ -84,8 +84,8 @@ impl<'a> LoadQuery<'a> {
     /// A plan, and the steps that its steps wait for, directly or through others. If the plan is a program, all plans
     /// are loaded. Recorded claims are added.
     ///
-    /// The plan and its steps, including problems, are the same as when all plans are loaded. The other plans may be
-    /// incomplete. The plan's own texts are included, unless all plans had to be loaded.
+    /// The plan and its steps, including problems, are the same as when all plans are loaded. Other plans may be
+    /// missing, and their problems may be wrong. The plan's own texts are included, unless all plans had to be loaded.
     pub(crate) fn plan(id: &'a PlanId) -> Self {
         Self::new(Scope::Plan { id, with_dependents: false }, ClaimView::Recorded)
     }
@@ -102,8 +102,8 @@ impl<'a> LoadQuery<'a> {
         Self::new(Scope::PlanAndNamed(id), ClaimView::None)
     }
 
-    /// A step, its plan's own file, and those steps of the same plan on which the step depends; without recorded claims.
-    /// Other plans that these steps name, and the plan's program, are loaded whole.
+    /// A step, its plan's own file, and those steps of the same plan on which the step depends, directly or through others;
+    /// without recorded claims. Other plans that these steps name, and the plan's program, are loaded whole.
     ///
     /// The step, including problems, is the same as when the whole plan is loaded. If there is no such step, the whole
     /// plan is loaded.
@@ -149,12 +149,12 @@ impl<'a, S: Copy + Into<Scope<'a>>> LoadQuery<'a, S> {
         Self { claims: ClaimView::None, ..self }
     }
 
-    /// Treats a step whose claim is unconfirmed as free. The caller must check it again under the lock.
+    /// Treats a step whose claim is unconfirmed as free. The caller must check the step again under the lock.
     pub(crate) fn with_unfinished_claims_free(self) -> Self {
         Self { claims: ClaimView::Optimistic, ..self }
     }
 
-    /// Makes [`Self::load`] fail while a file on which the decision depends is being saved.
+    /// Makes [`Self::load`] fail while one of these files, on which a decision depends, is being saved.
     pub(crate) fn settled(self, files: DecisionFiles<'a>) -> Self {
         Self { settled: Some(files), ..self }
     }

@@ -1,7 +1,7 @@
 //! All plans as they are now: unchanged plans from the index, the others from their files.
 //!
-//! The result is complete in memory before anything is written. A failure to write the index is reported on stderr and
-//! does not change the result.
+//! The result is complete in memory before anything is written, unless the index is empty: an empty index is filled while
+//! the files are read. A failure to write the index is reported by a notice, and does not change the result.
 
 use std::cell::Cell;
 use std::collections::BTreeSet;
@@ -25,10 +25,10 @@ use crate::plan::summary::PlanSummary;
 
 /// How many times the daemon is asked, at most, which commit is current. While files are saved continuously, the commit
 /// that it names may be outdated before it is read. The alternative is to compare all files, which costs far more. If the
-/// result of that is committed, the daemon has to compare all files, too.
+/// result of the comparison is committed, the daemon has to compare all files, too.
 const MOST_ASKED: usize = 4;
 
-/// How many times the files are compared, at most, while other processes write to the index or the index is damaged.
+/// How many times the files are compared with the index, at most, while other processes write to it or it is damaged.
 const MOST_ATTEMPTS: usize = 4;
 
 /// Reading up to this many plans again costs less than a commit.
@@ -150,7 +150,7 @@ pub(crate) struct Fresh {
     pub(crate) n_steps: usize,
     /// For how many plans the texts were passed to the function of [`Refresh::with_texts`].
     pub(crate) n_texts: usize,
-    /// The index with exactly this content; `None` if it was not written, or if another process wrote to it meanwhile.
+    /// The index, if it has exactly this content. `None` if changes were not written, or if another process wrote meanwhile.
     pub(crate) index: Option<Index>,
     /// The commit with exactly this content; `None` if there is none.
     pub(crate) commit: Option<Generation>,
@@ -168,7 +168,7 @@ enum FromCommit {
     Unusable,
 }
 
-/// Asks the daemon which commit of the index is current; none if there is no daemon.
+/// Asks the daemon which commit of the index is current; none if there is no daemon, or if it does not know.
 pub(crate) fn attested_commit(context: &Context) -> Option<Generation> {
     match &context.freshness {
         Freshness::Attested(daemon) => daemon.commit(),

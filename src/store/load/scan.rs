@@ -102,8 +102,8 @@ pub(super) fn walk_named(context: &Context, key: &Key) -> (Option<Walked>, Vec<T
     (walked(context, key.clone(), &mut scan), scan.trouble)
 }
 
-/// The files of a plan, each with its hash and modification time, sorted by path. None if the directory also has a
-/// nested plan or a file whose name only looks like a step's, or if anything in it cannot be read.
+/// The files of a plan, each with its hash and modification time, sorted by path. None if the directory contains no plan,
+/// a nested plan, a file whose name only looks like a step's, or anything that cannot be read.
 pub(crate) fn hashes_in(context: &Context, key: &Key) -> Option<Vec<(String, String, Time)>> {
     let mut scan = context.plans.scan_plan(&PathBuf::from(directory(key)));
     let found = walked(context, key.clone(), &mut scan).filter(|_| scan.trouble.is_empty())?.into_found();
@@ -246,8 +246,8 @@ fn plan_of(context: &Context, key: &Key, sources: &PlanSources, bodies: Bodies) 
     read::read_plan(&id, key.is_archived, sources, &context.config.words, bodies)
 }
 
-/// Returns the files with their stamps if their content and modification times match the row. Only files with a changed
-/// or doubtful stamp are read.
+/// Returns the files with their stamps if their names, contents and modification times match the row. Only files with a
+/// changed or doubtful stamp are read.
 fn same_content(how: ReadContext<'_>, key: &Key, found: &[PlanEntry], head: &Head) -> Option<Vec<FileRow>> {
     let old = head.files().ok().filter(|_| head.reader() == how.reader)?;
     let names = directory(key).len() + 1;

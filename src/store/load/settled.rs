@@ -33,11 +33,12 @@ pub(crate) enum DecisionFiles<'a> {
     Plan(&'a PlanId),
     /// The files of `Plan` for the step's plan, except the step's own file, which is checked when it is changed.
     Step(&'a StepId),
-    /// The files of `Plan`, except the plan's own file.
+    /// The files of `Plan`, except the plan's own file, which is checked when it is changed. If that file does not exist,
+    /// it is not left out.
     PlanFile(&'a PlanId),
     /// All files that were loaded.
     All,
-    /// All files that were loaded, except the one with this path, which is checked when it is changed.
+    /// All files that were loaded, except the step's file with this path, which is checked when it is changed.
     Others(&'a str),
 }
 
@@ -58,7 +59,8 @@ pub(super) fn settled<T>(
     Err(in_motion(context, changed))
 }
 
-/// Loads all plans, the problems of loading them, and this plan with its texts, for a change of several files.
+/// Loads all plans, and this plan with its texts, for a change of several files. Also returns the known problems of what
+/// could not be read and belongs to no plan.
 pub(crate) fn settled_all(context: &Context, id: &PlanId) -> Result<((Plans, Vec<Problem>), Plan), Error> {
     let load = || {
         refuse_emptied(context)?;
@@ -83,8 +85,8 @@ pub(crate) fn settled_plan(context: &Context, id: &PlanId) -> Result<Plan, Error
     })
 }
 
-/// Fails while the only file of a plan is missing for a moment. That plan would not be loaded, and loading all plans would
-/// remove it from the index.
+/// Fails while the only file of a plan is missing for a moment. Without this check, the plan would not be loaded, and
+/// loading all plans would remove the plan from the index.
 fn refuse_emptied(context: &Context) -> Result<(), DiskError> {
     let lengths = Remembered { context, known: Mutex::default() };
     let saves = context.plans.saves(&lengths);

@@ -29,7 +29,7 @@ pub(crate) enum IndexState {
     Unusable,
 }
 
-/// Compares the index with the files, and updates it. Also returns the length in bytes that it had before the update.
+/// Compares the index with the files, and updates the index. Also returns its length in bytes before the update.
 pub(crate) fn index_state(context: &Context) -> (IndexState, Option<u64>) {
     if context.plans.is_bare() {
         return (IndexState::Bare, None);

@@ -36,7 +36,7 @@ impl Name {
         Self("registry".to_owned())
     }
 
-    /// Reads a name from a listing; `None` if planwatch never creates such a name.
+    /// Reads a name from a listing; `None` if the text does not have the form of planwatch's names.
     pub(crate) fn read(text: &str) -> Option<Self> {
         let is_name = text == "registry"
             || text

@@ -1,9 +1,9 @@
 //! Stores records as rows of a PostgreSQL table, for teams with too many claims for a git host.
 //!
 //! Each change is one statement, so the check and the change are atomic. The isolation level is READ COMMITTED: if a
-//! take-over waits for a concurrent renewal, PostgreSQL checks its condition again on the renewed row. Only the
-//! server's clock determines the age of a record. `synchronous_commit` is on, because without it a server that is
-//! killed loses claims that it has acknowledged.
+//! take-over waits for a concurrent renewal, PostgreSQL checks the take-over's condition again on the renewed row. Only
+//! the server's clock determines the age of a record. `synchronous_commit` is on: without it, a killed server can lose
+//! claims that it has acknowledged.
 //!
 //! `address` reads the URL and decides whether TLS is used. `session` manages the connection; a process has one for
 //! each URL.
@@ -133,8 +133,8 @@ async fn affects(
     Ok(client.execute_typed(statement, of).await? > 0)
 }
 
-/// Makes one change. If the record already has the new value, or is already deleted, the change counts as done: it may
-/// be a repetition.
+/// Makes one change. If the record already has the new value, or the record to delete is already absent, the change
+/// counts as done, because it may be a repetition.
 async fn make(
     client: &impl GenericClient,
     repo: &str,
@@ -223,7 +223,7 @@ async fn make_all(
 }
 
 /// Whether other clients are notified of a change, so that they list the records at once. They are not notified of
-/// renewals, which are frequent: commits with a notification wait for a single lock of the server.
+/// renewals: these are frequent, and commits with a notification wait for a single lock of the server.
 fn must_notify(change: &Change) -> bool {
     match change {
         Change::Create { .. } | Change::Delete { .. } => true,

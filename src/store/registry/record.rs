@@ -67,7 +67,7 @@ pub(crate) struct Record {
     pub(crate) id: String,
     pub(crate) by: String,
     pub(crate) host: String,
-    /// `refs/heads/…`; `None` for a detached HEAD.
+    /// `refs/heads/…`; `None` for a detached HEAD, and for a name that is too long.
     pub(crate) branch: Option<String>,
     /// When this value was written, by the clock of the machine that wrote it. Used for display only.
     pub(crate) at: Time,

@@ -1,7 +1,7 @@
 //! Steps whose `depends` cannot be updated when a step is renumbered or removed.
 //!
-//! Their files are not changed. They then wait for a missing step, and never become ready by mistake. If there are
-//! such steps, the change needs force.
+//! Their files are not changed. These steps then wait for a missing step, and never become ready by mistake. If there
+//! are such steps, the change needs force.
 
 use std::path::Path;
 
@@ -105,8 +105,8 @@ pub(crate) fn quoted(steps: &[StepId]) -> Vec<String> {
     steps.iter().map(|it| format!("`{it}`")).collect()
 }
 
-/// Returns the live steps of other plans that wait for steps of this plan, and those that cannot be parsed and whose
-/// text contains the plan's name.
+/// Returns the live steps of other plans that wait for steps of the plan `gone`. Also returns those that cannot be parsed
+/// and whose text contains the name of `gone`.
 pub(crate) fn waiting_for_plan(context: &Context, plans: &Plans, gone: &PlanId) -> Vec<StepId> {
     let steps = plans.live().filter(|it| it.id != *gone).flat_map(|it| &it.steps);
     let waits =
@@ -122,7 +122,7 @@ pub(crate) fn may_name_plan(context: &Context, step: &Step, plan: &PlanId) -> bo
 /// The most steps or plans that a hint names.
 pub(crate) const MOST_NAMED: usize = 10;
 
-/// Returns why a step cannot be updated; `None` if it can be, or need not be.
+/// Returns why a step cannot be updated; `None` if it can be updated, or needs no update.
 fn why<'a>(context: &Context, step: &'a Step, gone: &'a [Gone]) -> Option<&'a Problem> {
     let own = step.unclear_dependencies();
     let waited: Vec<_> = gone.iter().filter(|it| step.depends_on(&it.id)).collect();
@@ -133,8 +133,8 @@ fn why<'a>(context: &Context, step: &'a Step, gone: &'a [Gone]) -> Option<&'a Pr
     gone.iter().any(|it| may_name(context, (&step.id.plan, &step.path), &it.id)).then_some(problem)
 }
 
-/// Whether a file of `plan` that cannot be parsed may name the gone step: it contains the step's number and, if the
-/// step is of another plan, the name of that plan. A file that cannot be read may contain anything.
+/// Whether a file of `plan` that cannot be parsed may name the step `gone`: the file contains the number of `gone` and,
+/// if `gone` belongs to another plan, the name of that plan. A file that cannot be read may contain anything.
 fn may_name(context: &Context, (plan, path): (&PlanId, &str), gone: &StepId) -> bool {
     let is_same_plan = *plan == gone.plan;
     let is_named =
@@ -165,7 +165,7 @@ mod tests {
     use crate::disk::model::Machine;
     use crate::store::load;
 
-    /// A directory that cannot be listed may hold steps that wait for the removed one.
+    /// A directory that cannot be listed may hold steps that wait for the removed step.
     #[test]
     fn unreadable_plans_are_named() {
         let machine = Machine::with(&[

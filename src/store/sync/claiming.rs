@@ -19,20 +19,20 @@ pub(crate) struct LocalClaim<'a> {
     pub(crate) by: &'a str,
     /// In seconds.
     pub(crate) lease: i64,
-    /// A running process will renew it.
+    /// A running process will renew the claim.
     pub(crate) is_renewed: bool,
 }
 
 #[derive(Debug)]
 pub(crate) enum Announced {
-    /// It holds on all machines, until this time if nothing renews it.
+    /// The claim holds on all machines, until this time if nothing renews it.
     Won { until: Time },
     /// Another clone has the step; `None` if its record cannot be read.
     Lost(Option<Box<Record>>),
 }
 
 impl Sync<'_> {
-    /// Pushes a claim to the registry. On an error the caller must undo the claim on this machine.
+    /// Pushes a claim to the registry. On an error or [`Announced::Lost`], the caller must undo the claim on this machine.
     ///
     /// `others` are changes of other records, sent over the same connection.
     pub(crate) fn announce(
@@ -117,7 +117,8 @@ impl Sync<'_> {
         let (done, failed): (Vec<_>, Vec<_>) = answered.partition(|it| it.1 == Answer::Done);
         done.into_iter().try_for_each(|(own, _)| self.state.put_confirmed(own, state::now(self.context)))?;
         let mut lost = Vec::new();
-        // These records were taken over, or deleted, for example by `push --mirror`. A deleted record is created again.
+        // A failed record was taken over, or was deleted, for example by `push --mirror`, or the registry refused its
+        // renewal. A deleted record is created again.
         for (own, _) in failed {
             // When another record of the claim was lost, this one may have been removed.
             let is_there =
@@ -137,7 +138,8 @@ impl Sync<'_> {
     }
 }
 
-/// Whether a quarter of a record's ttl has passed since the registry confirmed it.
+/// Whether a quarter of a record's ttl has passed since the registry confirmed it. Also true if the time since then is
+/// unknown, for example after a restart of the machine.
 pub(crate) fn is_due(context: &Context, own: &OwnRecord) -> bool {
     let Some(record) = own.record() else { return false };
     let quarter = std::time::Duration::from_secs(u64::try_from(record.ttl / 4).unwrap_or(0));

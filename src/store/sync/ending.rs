@@ -243,8 +243,8 @@ pub(crate) struct StatusChange<'a> {
 }
 
 impl<'a> StatusChange<'a> {
-    /// `None` if claims are not shared, if nothing is written, or if no status is requested. Ids that name no step are
-    /// left out.
+    /// `None` if claims are not shared, if the request is a dry run, or if no status is requested. Ids that name no step
+    /// are left out.
     pub(crate) fn of(
         context: &Context,
         mode: Mode,
@@ -269,8 +269,9 @@ pub(crate) fn has_records(context: &Context, plan: &PlanId) -> bool {
     SyncState::of(context).is_some_and(|it| it.all_own().iter().any(|it| it.step.plan == *plan))
 }
 
-/// Ends the records of the steps whose work the request ends, then calls `write`. Afterwards it deletes the records of
-/// changed steps that are pending again, and renews those of the other changed steps.
+/// Ends the records of the steps whose work the request ends, then calls `write`. Afterwards it deletes the records of the
+/// steps that `change` sets to pending, and renews those of the other steps whose status it changes. Without a `change`,
+/// it renews the records of all changed steps.
 pub(crate) fn fenced(
     context: &Context,
     change: Option<&StatusChange<'_>>,
@@ -316,7 +317,8 @@ fn own_of(context: &Context, step: &StepId) -> Option<OwnRecord> {
 }
 
 /// The record of the claim in the step's file. If the file has no claim, the record of the claim that the last attempt
-/// ended. On another branch, or after another program renamed the file, this record can be under another id.
+/// ended. On another branch, or after another program renamed the file, this record can be under another id. If there is
+/// no such record, the record under the step's id.
 fn own_by_claim(context: &Context, step: &StepId) -> Option<OwnRecord> {
     let state = SyncState::of(context).filter(SyncState::has_any)?;
     let named = state.own(step);
@@ -356,8 +358,8 @@ pub(crate) fn unsettled(context: &Context, step: &StepId, why: &str) {
 }
 
 impl Sync<'_> {
-    /// Returns `own` with a wanted value: the same record in the state `state`. `None` if the present value cannot be
-    /// read.
+    /// Returns `own` with a wanted value: the same record in the state `state`. `None` if there is no present value, or
+    /// if it cannot be read.
     pub(crate) fn in_state(&self, own: OwnRecord, state: State) -> Result<Option<OwnRecord>, Error> {
         let Some(record) = own.record() else { return Ok(None) };
         let value = self.value(&record.again(state, self.context.now, self.nonce()?))?;

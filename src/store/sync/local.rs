@@ -16,8 +16,8 @@ use crate::store::resolve::NamedStep;
 use crate::store::step_file::{self, StepUpdate};
 use crate::store::transaction::{Mode, Transaction, once_saved};
 
-/// Undoes a claim and its end: restores the file if it is unchanged since this clone wrote it. Otherwise sets the step
-/// to pending, and adds a note with the late result.
+/// Undoes a claim and its end: restores the file if it is unchanged since this clone wrote it. Otherwise, if the step's
+/// status comes from the claim, sets the step to pending, and adds a note if there is a late result.
 pub(crate) fn take_back(
     context: &Context,
     step: &StepId,

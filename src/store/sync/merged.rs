@@ -26,7 +26,7 @@ impl Sync<'_> {
     /// - records under an earlier id whose step has another id on the branch;
     /// - lapsed records whose step is closed on the branch, and was not reopened in the files here.
     ///
-    /// A lapsed record of this clone stays: without it, the end of that work would not be fenced.
+    /// A record of this clone is not deleted because it has lapsed: without it, the end of that work would not be fenced.
     pub(crate) fn superfluous(&self, seen: &Seen) -> Result<Vec<Change>, Error> {
         let of_interest = |name: &Name| name.is_in(self.state.dir());
         let all = seen.records.iter().filter(|(name, _)| of_interest(name));
@@ -67,8 +67,8 @@ impl Sync<'_> {
         record.map_or(Ok(false), |it| self.is_merged(&it))
     }
 
-    /// Returns the `steps` that are finished on the branch, but not in the files here: those that are closed on the
-    /// branch, and neither closed nor reopened here, and those that were moved or removed on the branch.
+    /// Returns those of `steps` that are closed on the branch, but neither closed nor reopened in the files here. Also
+    /// returns those that were moved or removed on the branch.
     pub(crate) fn closed_elsewhere(&self, steps: &[StepId]) -> Result<HashSet<StepId>, Error> {
         match self.branch()? {
             Some((git, tip)) if !steps.is_empty() => {
@@ -128,8 +128,8 @@ impl Sync<'_> {
         Ok(shown)
     }
 
-    /// Returns the `steps` that are closed on the branch. `is_excluded` gets the branch's version of a step and the one
-    /// here; if it returns true, the step is left out.
+    /// Returns the `steps` that are closed on the branch. `is_excluded` gets the branch's version of a step and the
+    /// version in the files here; if it returns true, the step is left out.
     fn closed_on(
         &self,
         git: &Git,

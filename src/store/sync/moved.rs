@@ -65,8 +65,8 @@ impl Sync<'_> {
         Ok(Pushed::Done)
     }
 
-    /// If `id` is an earlier id of a moved step, creates the record under `id` again, unless there is one. The record of
-    /// another step with this id may have replaced it.
+    /// If `id` is an earlier id of a moved step, creates the moved step's record under `id` again, unless this clone has a
+    /// record under `id`. The record may be missing because another step that got this id replaced it with its own.
     pub(super) fn restore_earlier(&self, id: &StepId) -> Result<(), Error> {
         let name = self.state.name_of(id);
         let is_main = |it: &OwnRecord| it.under.is_none() && !it.is_lost && it.earlier.contains(id);
@@ -93,7 +93,7 @@ impl Sync<'_> {
             all.push(OwnRecord { step, under, wanted, earlier: Vec::new(), file: None, ..there });
         }
         let name = self.state.name_of(to);
-        // An earlier step with this id may have left a record.
+        // Another step that had this id before may have left a record.
         let there = self.state.own_of(&name).filter(|it| !it.is_lost);
         let (held, was) = there.map(|it| (it.held, it.claim)).unzip();
         let (held, wanted, writer) = (held.flatten(), self.wanted(own, to, to)?, None);

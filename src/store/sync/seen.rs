@@ -1,9 +1,9 @@
-//! The state after the last listings: the records, when each value was first listed, and which records have
-//! lapsed.
+//! The state after the last listing: the records, when each value was first listed, and which records have lapsed.
 //!
 //! Clocks of machines differ, so no time of another machine is compared. A record has lapsed if two listings show the
 //! same value and are at least the record's ttl apart, by this machine's monotonic clock. After a restart of the
-//! machine, the measurement starts again. A registry with a clock decides itself which records have lapsed.
+//! machine, the measurement starts again. A registry with a clock decides itself which records have lapsed. A record of
+//! ended work never lapses.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -22,7 +22,7 @@ pub(crate) struct Moment {
 }
 
 impl Moment {
-    /// The time since an earlier moment; none if the machine was restarted in between.
+    /// The time since an earlier moment; `None` if the machine was restarted in between, or if its start is unknown.
     pub(crate) fn since(&self, earlier: &Self) -> Option<Duration> {
         let is_same = self.boot.is_some() && self.boot == earlier.boot;
         is_same.then(|| self.ms.checked_sub(earlier.ms)).flatten().map(Duration::from_millis)
@@ -35,7 +35,7 @@ pub(crate) struct Sighting {
     pub(crate) revision: Revision,
     /// `None` if it cannot be read.
     pub(crate) record: Option<Record>,
-    /// When this value was first listed.
+    /// When this value was first listed since the machine's start.
     pub(crate) first: Moment,
     #[serde(default, skip_serializing_if = "is_false")]
     pub(crate) has_lapsed: bool,

@@ -73,7 +73,7 @@ impl Sync<'_> {
         }
         let own = self.with_value(own, id, step.as_ref())?;
         let is_of_here = is_undone || !self.is_of_other_tree(&own);
-        // The step has another id in the files here, because of another branch, an interrupted command or another
+        // The step can have another id in the files here, because of another branch, an interrupted command or another
         // program.
         let is_wanted = own.record().is_some() && own.wanted != Some(Wanted::Gone);
         if *id != own.step && own.under.is_none() && is_of_here && is_wanted {
@@ -83,12 +83,12 @@ impl Sync<'_> {
                 None => Ok(None),
             };
         }
-        // The file decides if the process died before it wrote the end of the work into the file, or if the end was
-        // undone. Otherwise the file may be older than the end.
+        // If the process died before it wrote the end of the work into the file, or if the end was undone, the file
+        // decides. In other cases, the file may be older than the end of the work.
         let is_open = own.writer.is_some() || is_undone;
         let (own, what) = match (own.state(), here) {
-            // The claim was made in another working tree. The step's file here may be older or newer than the one
-            // there.
+            // The claim was made or ended in another working tree. The step's file here may be older or newer than the
+            // one there.
             _ if !is_of_here && own.is_unsettled() => (Some(own), "confirmed"),
             (Some(State::Claimed), Here::Ended(_) | Here::Unknown) if !is_of_here => return Ok(None),
             (Some(State::Claimed), Here::Ended(state)) => (self.in_state(own, state)?, "confirmed"),
@@ -158,8 +158,9 @@ impl Sync<'_> {
         Ok(None)
     }
 
-    /// Whether the step's file in a working tree of this clone contains a claim or its result. If the working trees or
-    /// the file's path are not known, returns false, so that no record stays forever.
+    /// Whether the step's file in a working tree of this clone contains a claim or its result. Also true if such a file
+    /// exists but cannot be read. If the working trees or the file's path are not known, returns false, so that no record
+    /// stays forever.
     fn is_in_a_tree(&self, own: &OwnRecord, id: &StepId, step: Option<&Step>) -> bool {
         let path = own.file.as_ref().map(|it| &it.path).or(step.map(|it| &it.path));
         let (plans, worktree) = (&self.context.plans, &self.state.worktree);
@@ -234,8 +235,8 @@ impl Sync<'_> {
         Ok(OwnRecord { wanted: Some(Wanted::Value { value, from: None }), ..own })
     }
 
-    /// Whether the step was claimed in another working tree that still exists. In that case, the step's file in that
-    /// tree decides what happened.
+    /// Whether the step was claimed, or its work was ended, in another working tree that still exists. In that case, the
+    /// step's file in that tree decides what happened.
     fn is_of_other_tree(&self, own: &OwnRecord) -> bool {
         let other = own.tree.as_ref().filter(|it| **it != self.state.worktree.root);
         let trees = || self.context.plans.worktrees(&self.state.worktree);

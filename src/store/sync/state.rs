@@ -1,8 +1,8 @@
 //! This clone's state of the protocol, in files of git's common directory, which all its working trees share.
 //!
 //! `planwatch/seen` contains the last listing. `planwatch/sync` contains a file for each record of this clone.
-//! Before a change of a record is sent to the registry, its file is written, so that after a crash or a lost answer the
-//! same change can be sent again. Renewals are an exception.
+//! Before a change of a record is sent to the registry, the record's file is written, so that after a crash or a lost
+//! answer the same change can be sent again. Renewals are an exception.
 
 use std::collections::HashSet;
 use std::path::PathBuf;
@@ -45,7 +45,8 @@ pub(crate) struct OwnRecord {
     /// The step's earlier ids that have records. Only the record under the present id has this list.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) earlier: Vec<StepId>,
-    /// The working tree in which it was claimed; unknown for claims of earlier versions.
+    /// The working tree in which the step was claimed or, if a fence has passed, in which the work was ended; `None` for
+    /// claims that earlier versions of planwatch made.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) tree: Option<PathBuf>,
     /// The claim's id.
@@ -95,7 +96,8 @@ pub(crate) enum Wanted {
     /// The record gets this value.
     Value {
         value: Value,
-        /// The value that is taken over from another clone; `None` if [`OwnRecord::held`] is replaced.
+        /// The value that is taken over from another clone; `None` if [`OwnRecord::held`] is replaced, or if the record
+        /// is created.
         from: Option<Revision>,
     },
     /// The record is deleted.
@@ -170,7 +172,7 @@ impl OwnRecord {
         }
     }
 
-    /// The state after the registry has confirmed the wanted change; `None` if the record is deleted.
+    /// The state after the registry has confirmed the wanted change; `None` if the registry then has no value.
     pub(crate) fn confirmed(self, now: Moment) -> Option<Self> {
         let held = match self.wanted {
             Some(Wanted::Value { value, .. }) => Some(value),
@@ -213,7 +215,7 @@ pub(crate) struct SyncState {
 }
 
 impl SyncState {
-    /// `None` if claims are not shared with other machines.
+    /// `None` if claims are not shared with other machines, or if the plans directory is not in a git repository.
     pub(crate) fn of(context: &Context) -> Option<Self> {
         Self::configured(context, context.config.sync.as_ref()?)
     }
@@ -352,8 +354,8 @@ impl SyncState {
         if is_ours { seen } else { Seen { registry: self.registry.clone(), ..Seen::default() } }
     }
 
-    /// Updates the stored listing after a confirmed change. Otherwise a command could mistake the earlier value in it
-    /// for a value of another clone.
+    /// Updates the stored listing after a confirmed change. Without the update, a command could mistake the earlier value
+    /// in the listing for a value of another clone.
     fn note_in_listing(&self, own: &OwnRecord, now: &Moment) -> Result<(), Error> {
         let value = match &own.wanted {
             Some(Wanted::Value { value, .. }) => Some(value),

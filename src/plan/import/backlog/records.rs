@@ -30,8 +30,8 @@ impl Milestone {
         [&self.id, &self.title].iter().any(|it| it.eq_ignore_ascii_case(name.trim()))
     }
 
-    /// The milestone's section in the plan's text. The headings in the milestone's text are lowered, so that they are below
-    /// the section's heading.
+    /// The milestone's section in the plan's text. In the milestone's text, headings that begin with `#` are lowered by two
+    /// levels, but not below level 6.
     pub(super) fn section(&self) -> String {
         let outline = markdown::outline(&self.text);
         let text = lowered(&self.text, &outline, 0..self.text.len(), |level| (6 - level).min(2));

@@ -14,8 +14,8 @@ use crate::plan::time::Day;
 use crate::plan::words::{PlanStatus, Words};
 use crate::text::header_edit::Change;
 
-/// Moves the keys that have another meaning in planwatch. They are moved into `metadata` or `imported`, where planwatch does
-/// not read them. A missing or unknown status becomes active.
+/// Moves the keys that have another meaning in planwatch. They are moved into a mapping `imported`, which planwatch does not
+/// read. A missing or unknown status becomes active.
 pub(super) fn changes(header: &str, keys: &Map<String, Value>, words: &Words) -> Vec<Change> {
     let mut changes = Vec::new();
     let mut moved = Map::new();
@@ -26,7 +26,8 @@ pub(super) fn changes(header: &str, keys: &Map<String, Value>, words: &Words) ->
         changes.push(Change::Remove { key: key.clone() });
         moved.insert(key.clone(), value.clone());
     }
-    // An existing `metadata` mapping stays unchanged.
+    // The mapping `imported` is inside `metadata`. But if `metadata` is a mapping already, it stays unchanged, and
+    // `imported` becomes a key of its own.
     let has_metadata = keys.get("metadata").is_some_and(Value::is_object);
     if has_metadata && !moved.is_empty() {
         changes.push(set("imported", to_value(&Value::Object(moved))));

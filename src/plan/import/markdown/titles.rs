@@ -1,10 +1,10 @@
-//! Makes the title of a step, and removes the indentation of a list item from its text.
+//! Makes the title of a step. If the step was a list item, removes the item's indentation from the text.
 
 use super::super::label;
 use crate::plan::id::PlanId;
 use crate::text::placeholders;
 
-/// The maximum number of characters in a title; a longer one is shortened.
+/// The maximum number of characters in the title of a list item or a todo; a longer one is shortened.
 const LONG: usize = 100;
 
 /// Returns the title of an item and the beginning of the step's text. The text begins with a heading. If the item is too
@@ -76,8 +76,9 @@ pub(super) fn content_column(body: &str, at: usize) -> usize {
     indent + mark + if (1..=4).contains(&spaces) { spaces } else { 1 }
 }
 
-/// Like [`dedented`], for a text with indented code blocks. At most `column` columns of indentation are removed from each
-/// line. Lines in the first `paragraph` bytes continue the item's own paragraph, so all their indentation is removed.
+/// Like [`dedented`], for a text with indented code blocks. Lines in the first `paragraph` bytes continue the item's own
+/// paragraph, so all their indentation is removed. From each later line, at most `column` columns of indentation are
+/// removed.
 pub(super) fn with_code(text: &str, column: usize, paragraph: usize) -> String {
     let mut result = Vec::new();
     let mut at = 0;

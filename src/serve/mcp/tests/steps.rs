@@ -32,7 +32,7 @@ fn steps_are_given_as_texts_or_objects() {
     answer(&machine, "restructure_plan", &json!({"plan": "typed", "op": "replace", "steps": list}));
     let step = text(&machine, "/plans/typed/step-2.md");
     assert!(step.contains("phase: late\n") && step.ends_with("# Five\n\nNew.\n"), "{step}");
-    // Older prompts give the numbers as `steps`, which is accepted, too.
+    // `remove` takes the steps as `numbers`. Older prompts give them as `steps`, which is accepted, too.
     answer(&machine, "restructure_plan", &json!({"plan": "typed", "op": "remove", "numbers": [2]}));
     answer(&machine, "restructure_plan", &json!({"plan": "typed", "op": "remove", "steps": ["1"]}));
 }

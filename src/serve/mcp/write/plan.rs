@@ -356,8 +356,8 @@ fn update_plan(call: &Call, asked: UpdatePlan) -> Result<Value, Refusal> {
             Err(Refusal::usage("there is nothing to change", "give at least one field in addition to `plan`"))
         }
         (false, Some(true)) => {
-            // An archived plan cannot be changed, so it is archived last. A dry run first checks whether that is
-            // possible.
+            // An archived plan cannot be changed, so the fields are set before the plan is archived. A dry run first
+            // checks whether the plan can be archived.
             call.unkeyed(archive(false, Mode::DryRun))?;
             let changed = set()?;
             call.part("archive", None, archive(false, Mode::Write)).map_err(|it| it.after(&changed))

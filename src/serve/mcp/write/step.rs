@@ -73,7 +73,7 @@ fn add_step(call: &Call, mut given: Object) -> Result<Value, Refusal> {
     result::changed(lookup::plan(call, &plan, add)?)
 }
 
-/// The first heading or line of a text.
+/// The first line with text, without the `#` of a heading. A long line is cut.
 fn title_of(text: &str) -> Option<String> {
     const LONG: usize = 120;
     let line = text.lines().map(|it| it.trim_start_matches('#').trim()).find(|it| !it.is_empty())?;

@@ -2,8 +2,8 @@
 //!
 //! Connections that leave this machine are encrypted, and the server's certificate and host name are checked. To turn
 //! this off, a URL must contain both `planwatch_insecure=1` and an `sslmode` such as `disable`. `planwatch.toml` must
-//! not contain a password: it comes from `PLANWATCH_CLAIMS_URL`, `PGPASSWORD`, or the password file that PostgreSQL's
-//! own programs read.
+//! not contain a password. The password comes from `PLANWATCH_CLAIMS_URL`, from `PGPASSWORD`, or from the password file
+//! that PostgreSQL's own programs read.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -167,7 +167,7 @@ fn password(text: &str, wanted: [&str; 4]) -> Option<String> {
     })
 }
 
-/// The five fields of a line, separated by `:`. The fifth field is the rest of the line. `\` escapes the next
+/// The fields of a line, at most five, separated by `:`. A fifth field is the rest of the line. `\` escapes the next
 /// character.
 fn fields(line: &str) -> Vec<String> {
     let mut fields = vec![String::new()];

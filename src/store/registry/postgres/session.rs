@@ -53,7 +53,7 @@ pub(super) struct Session {
 static SESSIONS: LazyLock<Mutex<BTreeMap<String, Arc<Session>>>> = LazyLock::new(Mutex::default);
 
 impl Session {
-    /// The session for a URL, which connects with the first job.
+    /// The session for a URL. It connects when it gets its first job or listener.
     pub(super) fn of(url: &str, login: &DatabaseLogin, disk: &dyn Disk) -> Result<Arc<Self>, String> {
         let mut sessions = SESSIONS.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(session) = sessions.get(url) {
@@ -146,8 +146,8 @@ impl Working {
         perform(client, job).await.map_err(|it| read_error(job, &it))
     }
 
-    /// Connects, unless the connection is open already. Then calls each listener once, because notifications may have
-    /// been missed.
+    /// Connects, unless the connection is open already. After a new connection, calls each listener once, because
+    /// notifications may have been missed.
     async fn connect(&mut self) -> Result<(), RegistryError> {
         if self.client.as_ref().is_some_and(|it| !it.is_closed()) {
             return Ok(());

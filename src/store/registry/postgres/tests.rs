@@ -23,7 +23,7 @@ use crate::store::registry::table;
 pub(super) struct Server {
     place: tempfile::TempDir,
     pub(super) port: u16,
-    /// The settings on its command line, each as `NAME=VALUE`.
+    /// The settings on the server's command line, each as `NAME=VALUE`.
     settings: Vec<String>,
     running: Child,
 }
@@ -92,7 +92,7 @@ impl Server {
         self.running = Self::run_at(self.place.path(), self.port, &self.settings);
     }
 
-    /// A client with a connection of its own.
+    /// A client. Clients with the same name share a connection.
     pub(super) fn client(&self, name: &str) -> Postgres {
         client_at(self.port, name)
     }

@@ -24,9 +24,9 @@ struct Size {
 const SMALL: Size = Size { machines: 4, workers: 5, steps: 100, work: Duration::ZERO };
 const FULL: Size = Size { machines: 20, workers: 25, steps: 5_000, work: Duration::from_secs(5) };
 
-/// What the workers have done, by step.
+/// What the workers have done and the observer has seen.
 struct Ledger {
-    /// How often a claim of the step succeeded.
+    /// How often a claim of each step succeeded.
     claims: Vec<AtomicUsize>,
     /// The time of each claim that the observer has not seen yet, by step.
     claimed_at: Mutex<BTreeMap<usize, Instant>>,

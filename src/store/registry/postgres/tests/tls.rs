@@ -15,8 +15,8 @@ fn authority(place: &Path, name: &str) {
     openssl(place, &[&["req", "-x509"], &KEY[..], &own].concat());
 }
 
-/// Makes the files and returns the settings for a server whose certificate is for `localhost`, and which refuses
-/// unencrypted connections.
+/// Returns the settings for a server, and makes the files that they name. The server's certificate is for `localhost`.
+/// The server refuses unencrypted connections.
 fn settings(place: &Path) -> Vec<String> {
     authority(place, "ca");
     authority(place, "other");
