@@ -6,13 +6,13 @@
 //!
 //! # Who holds a step
 //! Between machines, the record at the registry decides who holds a step. On one machine, the lease decides
-//! (`store::leases`). A claim is first made on this machine, then at the registry. If the registry has a record of
-//! another clone, the claim on this machine is undone. Work ends at the registry first, then in the step's file, so a
-//! worker whose record was taken over cannot change the step.
+//! (`store::leases`). A claim is first made on this machine, then at the registry. If the registry has
+//! another clone's record that has not lapsed, the claim on this machine is undone. Work ends at the registry first, then
+//! in the step's file, so a worker whose record was taken over cannot change the step.
 //!
 //! # Without an answer
-//! A claim, its end, its removal and its move to another step id are stored here before they are sent. A change without
-//! an answer stays *unsettled*: the next `claim`, `run` or `sync` settles it.
+//! A claim, its end, its removal and its move to another step id are stored in this clone before they are sent. A
+//! change without an answer stays *unsettled*: the next `claim`, `run` or `sync` settles it.
 
 pub(crate) mod claiming;
 pub(crate) mod ending;
@@ -44,10 +44,10 @@ use state::{Last, OwnRecord, SyncState};
 /// The maximum number of attempts at a change whose record changes meanwhile.
 const TRIES: usize = 4;
 
-/// The ttl, in seconds, of a record that only its owner's commands renew.
+/// The shortest ttl, in seconds, of a record that only its owner's commands renew.
 const TTL: i64 = 4 * 60 * 60;
 
-/// The ttl, in seconds, of a record that a running process renews.
+/// The shortest ttl, in seconds, of a record that a running process renews.
 const RENEWED_TTL: i64 = 15 * 60;
 
 /// The content of the record that describes the registry.
@@ -94,9 +94,10 @@ fn database(_: &Context, _: &str, _: &str) -> Result<Box<dyn ClaimRegistry>, Err
 #[derive(Debug)]
 pub(crate) enum Pushed {
     Done,
-    /// Another clone has the record; `None` if it cannot be read.
+    /// Another clone has the record; `None` if the record cannot be read.
     Lost(Option<Box<Record>>),
-    /// The registry did not answer, or it refused. The change is stored, and tried again later.
+    /// The registry did not confirm the change: it did not answer or it refused, or an error occurred on this machine.
+    /// The change is stored, and tried again later.
     Unsettled(RegistryError),
 }
 
@@ -188,7 +189,7 @@ impl<'a> Sync<'a> {
         git.fetch_refs(url, &[format!("+refs/heads/{branch}:{LOCAL_BRANCH}{branch}")]).or_else(not_fetched)
     }
 
-    /// Marks ended records of other clones if the remote no longer has the branch that the record names.
+    /// Marks each ended record of another clone if the remote no longer has the branch that the record names.
     pub(crate) fn note_branches(&self) -> Result<(), Error> {
         let Some((git, url)) = &self.remote else { return Ok(()) };
         let before = self.state.seen();
@@ -275,7 +276,7 @@ impl<'a> Sync<'a> {
         Ok(Pushed::Unsettled(RegistryError::Unreachable("the record changed during each attempt".to_owned())))
     }
 
-    /// Deletes a record if it has this value; returns whether it was deleted.
+    /// Deletes a record if it has this value. Returns false if it has another value.
     pub(crate) fn delete(&self, name: &Name, old: &Revision) -> Result<bool, Error> {
         let change = Change::Delete { name: name.clone(), old: old.clone() };
         match self.registry.change_one(change).map_err(|it| self.error(&it))? {
@@ -398,8 +399,8 @@ fn of_remote(remote: &str) -> String {
 
 const DIFFERS: &str = "registry-differs";
 
-/// Stores the registry's value in `own` if it is a value of this clone, and stores that there is none if the record is
-/// missing. If the value is another clone's, returns the loss of the record.
+/// Stores the registry's value in `own` if it is a value of this clone. If the record is missing, stores that there is
+/// none. If the value is another clone's or cannot be read, returns the loss of the record.
 fn adopt(own: &mut OwnRecord, seen: &Seen) -> Option<Pushed> {
     let Some(sighting) = seen.records.get(&own.name) else {
         own.held = None;
@@ -441,7 +442,8 @@ pub(crate) fn url_of(git: &Git, remote: &str) -> Result<String, Error> {
     })
 }
 
-/// The steps whose claims are renewed by a running process on another machine.
+/// The steps with a claim of another clone that a running process must renew. The ttl of such a claim is shorter than
+/// [`TTL`].
 pub(crate) fn renewed_elsewhere(context: &Context) -> Vec<StepId> {
     let Some(state) = SyncState::of(context) else { return Vec::new() };
     let own: Vec<_> = state.all_own().into_iter().map(|it| it.claim).collect();
@@ -449,6 +451,6 @@ pub(crate) fn renewed_elsewhere(context: &Context) -> Vec<StepId> {
         state.seen().records.into_iter().filter(|(name, it)| name.is_in(state.dir()) && !it.has_lapsed);
     let records = seen.filter_map(|(_, it)| it.record);
     let is_theirs =
-        |it: &Record| it.state == State::Claimed && it.ttl <= RENEWED_TTL && !own.contains(&it.id);
+        |it: &Record| it.state == State::Claimed && it.ttl < TTL && !own.contains(&it.id);
     records.filter(is_theirs).filter_map(|it| it.step_id()).collect()
 }

@@ -15,11 +15,9 @@ use crate::store::leases::Leases;
 /// The largest number of cached answers.
 const MOST: usize = 24;
 
-/// How many seconds an answer is cached.
-const HOLDS: i64 = 60;
-
-/// Like [`HOLDS`], for an answer that depends on processes or on other working trees.
-const HOLDS_BESIDE: i64 = 5;
+/// How many seconds an answer is cached, and for how long it may miss that a process ended or that a file of another working
+/// tree changed.
+const HOLDS: i64 = 5;
 
 /// The cached answers, the newest last.
 #[derive(Debug)]
@@ -42,7 +40,7 @@ impl<T> Default for Memory<T> {
 
 impl<T> Memory<T> {
     /// Returns the cached answer for this key, or else makes a new one. Concurrent requests wait for each other, so that
-    /// the answer is made only once.
+    /// the answer is made only once. If it is not known that the index is current, each request makes its own answer.
     pub(super) fn get(
         &self,
         context: &Context,
@@ -61,9 +59,10 @@ impl<T> Memory<T> {
             return Ok(Arc::clone(&found.value));
         }
         let value = Arc::new(make()?);
+        let end = context.now.plus_seconds(HOLDS);
         let leases = Leases::of(context);
-        let seconds = if leases.is_uncacheable() { HOLDS_BESIDE } else { HOLDS };
-        let end = context.now.plus_seconds(seconds);
+        // `first_end` is the end of a lease that was read.
+        leases.claims_at_work(0);
         let until = leases.first_end().map_or(end, |it| it.min(end));
         kept.retain(|it| it.key != key && it.state == state);
         if kept.len() >= MOST {
@@ -74,11 +73,35 @@ impl<T> Memory<T> {
     }
 }
 
-/// What an answer depends on in addition to the time; `None` if it is not known that the index is current.
+/// What an answer depends on in addition to the time. `None` if the plans are read without the index, or if it is not known
+/// that the index is current.
 fn state(context: &Context) -> Option<String> {
     let (Freshness::Attested(daemon), Reading::Index) = (&context.freshness, context.reading) else {
         return None;
     };
     let records = Leases::of(context).fingerprint();
     Some(format!("{} {records} {:?}", daemon.commit()?, context.config))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::disk::model::Machine;
+    use crate::ops::claim::{ClaimRequest, claim};
+
+    #[test]
+    fn an_answer_is_made_again_when_a_lease_ends_or_after_a_few_seconds() {
+        let machine = Machine::with(&[("/plans/p/plan.md", "# P\n"), ("/plans/p/step-1.md", "# S\n")]);
+        let request = ClaimRequest { lease: Some(60), ..ClaimRequest::default() };
+        claim(&Context::on_model(&machine), &request).unwrap();
+        let memory = Memory::default();
+        let made_at = |seconds: i64| {
+            let mut context = Context::on_model(&machine);
+            context.reading = Reading::Index;
+            context.freshness = Freshness::Attested(Box::new(|| "71".parse().ok()));
+            context.now = context.now.plus_seconds(seconds);
+            *memory.get(&context, "status", || Ok(seconds)).unwrap()
+        };
+        assert_eq!([0, 4, 5, 9, 10, 58, 59, 60, 64].map(made_at), [0, 0, 5, 5, 10, 58, 58, 60, 60]);
+    }
 }

@@ -2,7 +2,7 @@
 
 use super::claiming::{Announced, LocalClaim, is_due};
 use super::state::OwnRecord;
-use super::{Pushed, Sync, not_fetched, record_ttl, settling};
+use super::{Pushed, Sync, not_fetched, record_ttl, renewed_elsewhere, settling};
 use crate::api::context::Context;
 use crate::api::sync_config::{ClaimsAt, Namespace, SyncConfig};
 use crate::disk::model::Machine;
@@ -249,4 +249,18 @@ fn a_take_over_on_this_machine_replaces_the_own_record() {
     assert!(matches!(announce(&sync, "g0000002"), Ok(Announced::Won { .. })));
     assert_eq!(records(&registry), 1);
     assert_eq!(sync.state.own(&step()).unwrap().claim, "g0000002");
+}
+
+#[test]
+fn claims_that_a_process_of_another_clone_renews_are_found_whatever_their_lease() {
+    for (lease, is_renewed, expected) in [(0, true, 1), (1800, true, 1), (1800, false, 0)] {
+        let registry = Memory::default();
+        let (one, other) = (machine(), machine());
+        let (a, b) = (context(&one), context(&other));
+        let (a, on_b) = (sync(&a, &registry, "a"), sync(&b, &registry, "b"));
+        let claim = LocalClaim { step: &step(), id: "g0000001", by: "ann", lease, is_renewed };
+        a.announce(&claim, &a.state.seen(), &[]).unwrap();
+        on_b.look().unwrap();
+        assert_eq!(renewed_elsewhere(&b).len(), expected, "{lease} {is_renewed}");
+    }
 }
