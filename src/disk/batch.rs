@@ -1,8 +1,8 @@
 //! Several file operations as one unit.
 //!
 //! The journal is on disk before the first operation. After a crash the next holder of the lock finishes the batch. It
-//! undoes the batch instead if undoing had begun, or if finishing fails, for example because another program changed a
-//! file. The progress of each operation is derived from the files and from the versions in `displaced/`, so it is not
+//! undoes the batch instead if undoing had failed before, or if finishing fails, for example because another program changed
+//! a file. The progress of each operation is derived from the files and from the versions in `displaced/`, so it is not
 //! recorded while the batch runs. A name that is freed and reused in one batch would make the progress ambiguous; such
 //! a batch is refused.
 
@@ -98,8 +98,8 @@ impl Locked<'_> {
                 // The undo log is written before the journal is removed. After a crash between the two, the next
                 // holder of the lock finds the journal, adds the missing records to the log, and removes the journal.
                 self.note(&journal, records, Pass::First);
-                // If one of these calls fails, the error is ignored and the journal remains. The next holder of the
-                // lock finds all operations done, writes the key's record and removes the journal.
+                // An error is ignored. If the journal remains, the next holder of the lock finds all operations done,
+                // writes the key's record and removes the journal.
                 self.record_key(journal.due.as_ref()).and_then(|()| self.remove_journal()).ok();
                 Ok(())
             }
@@ -218,8 +218,8 @@ impl Locked<'_> {
         removed.map_err(|error| DiskError::writing(&path, error))
     }
 
-    /// Resolves all symbolic links in the paths of the operations. Also returns the requested path of each
-    /// [`FileOp::Change`] whose path contained a symbolic link.
+    /// Resolves symbolic links in the paths of the operations. The last name of a path is resolved only for a
+    /// [`FileOp::Change`]. Also returns the requested path of each [`FileOp::Change`] whose path contained a link.
     fn real_ops(&self, ops: Vec<FileOp>) -> Result<(Vec<FileOp>, Vec<Link>), DiskError> {
         let (mut real, mut links) = (Vec::new(), Vec::new());
         for (n, op) in ops.into_iter().enumerate() {
@@ -469,7 +469,7 @@ impl Locked<'_> {
         read_own(&*self.plans.disk, path, u64::MAX).is_ok_and(|found| found.as_deref() == Some(bytes))
     }
 
-    /// Carries out one operation; returns the version that it displaced.
+    /// Carries out one operation. Returns the version that it displaced, or `version` if it displaced none.
     fn carry_out(&mut self, journal: &Journal, n: usize, version: Version) -> Result<Version, DiskError> {
         let root = &self.plans.root;
         let op = &journal.ops[n];
@@ -526,8 +526,8 @@ impl Locked<'_> {
         Ok(version)
     }
 
-    /// Replaces a text. If another program saved meanwhile, its text stays. If another program replaced a symbolic link
-    /// that led to the file, the file gets its old text back. Both are errors.
+    /// Replaces the text of a file. If another program saved meanwhile, its text stays. If another program replaced a
+    /// symbolic link that led to the file, the file gets its old text back. Both cases are errors.
     pub(super) fn put_or_leave(
         &mut self,
         id: u64,
@@ -585,7 +585,7 @@ impl Locked<'_> {
             names.filter_map(|name| self.plans.root.join(name).parent().map(Path::to_path_buf)).collect();
         for dir in dirs {
             match self.plans.disk.sync_dir(&dir) {
-                // The directory was renamed. Its new parent is also in `dirs`.
+                // The directory was never created, or it was renamed, and its new parent is also in `dirs`.
                 Err(_) if self.plans.disk.lstat(&dir).is_err_and(|error| is(&error, Errno::NOENT)) => {}
                 other => other.map_err(|error| DiskError::writing(&dir, error))?,
             }

@@ -68,7 +68,8 @@ impl PlansDir {
         file_system(&self.root)
     }
 
-    /// Tests the abilities in `.planwatch`, which is on the same file system and is created if necessary.
+    /// Tests the abilities in the state directory, which is on the same file system. All fields are `None` if
+    /// [`Self::runtime_dir`] returns no directory.
     pub fn abilities(&self) -> Abilities {
         if self.runtime_dir().is_none() {
             return Abilities::default();
@@ -97,13 +98,14 @@ impl PlansDir {
         }
     }
 
-    /// `None` if the file cannot be created, for example because another process tests at the same time.
+    /// Whether a lease can be taken. `None` if the file cannot be created, for example because another process tests at the
+    /// same time.
     fn try_lease(&self, file: &Path) -> Option<bool> {
         let file = self.disk.open(file, Open::New(0o600)).ok()?;
         Some(file.lease(Against::Everyone) == Lease::Taken)
     }
 
-    /// Whether another process holds the write lock now; `None` if unknown.
+    /// Whether the write lock is held now, by any process; `None` if unknown.
     pub fn is_being_written(&self) -> Option<bool> {
         let is_held = |path: &Path| self.disk.lock(path, std::time::Duration::ZERO).map(|it| it.is_none());
         let shared = self.root.join(RUNTIME).join(super::runtime::LOCK);

@@ -55,8 +55,8 @@ pub(super) enum Put {
     Raced(Raced, Box<Snapshot>),
     /// The file had changed, and no other program has seen our version.
     Stale,
-    /// The file was written in place, but another program had renamed its save over it. The old text was put back into
-    /// the replaced inode. Another program may have read our version.
+    /// The file was written in place, but another program had renamed its save over it. If the replaced inode still
+    /// contained our version, the old text was put back into it. Another program may have read our version.
     Withdrawn,
 }
 
@@ -78,7 +78,7 @@ impl Locked<'_> {
     /// unchanged. If the result is `None` or equals the text, nothing is written. After five attempts, the other
     /// program's text stays and the error is [`DiskError::FileChanged`]. If the file looks truncated by a save in
     /// progress, `edit` does not run on it and the error is [`DiskError::HalfSaved`]. After any error except
-    /// [`DiskError::Uncertain`], the file is as its editors saved it.
+    /// [`DiskError::Uncertain`] and [`DiskError::Unfinished`], the file is as its editors saved it.
     pub fn change(&mut self, relative: &Path, edit: &mut Edit<'_>) -> Result<Written, DiskError> {
         if self.is_keyed() {
             return self.change_keyed(relative, edit);
@@ -224,8 +224,10 @@ impl Locked<'_> {
         Written { path: base.real, done: Done::Replaced, bytes: new, stat, kept: Vec::new() }
     }
 
-    /// `was_seen` is planwatch's version, if it was in the file for a moment. An editor may have read it and saved a
-    /// text that includes the change, so the change is recorded for undo.
+    /// Returns the result for a file that stays as it is.
+    ///
+    /// `was_seen` is planwatch's version, if it was in the file for a moment. An editor may have read that version and saved
+    /// a text that includes the change. So if `done` is [`Done::Nothing`], the change is recorded for undo.
     pub(super) fn unchanged(&self, base: Snapshot, done: Done, was_seen: Option<Vec<u8>>) -> Written {
         if let Some(ours) = was_seen.filter(|_| done == Done::Nothing) {
             let path = NamedPath::Whole(base.real.clone());
@@ -317,8 +319,8 @@ impl Locked<'_> {
             return DiskError::Uncertain { path: path.to_path_buf(), kept: kept.kept, source };
         }
         self.sync_parent(path).ok();
-        // If another program saved over our version meanwhile, the second exchange displaced that save, so it is
-        // preserved. Otherwise it displaced our own version, which is no longer needed.
+        // The second exchange displaced our own version, which is no longer needed, or a save of another program over our
+        // version. Such a save is preserved.
         if self.read_displaced(&draft.version.path).is_ok_and(|(bytes, _)| bytes == new) {
             self.release(&draft.version, Content::of(new));
         } else {
@@ -331,7 +333,7 @@ impl Locked<'_> {
     ///
     /// A copy of the save is put into the file, and the inode of the save stays in `displaced/`. The reason: an editor
     /// may have read our version and may still save over the file. If the inode itself were in the file, such a save
-    /// would destroy the only copy of the first one.
+    /// would destroy the only copy of the first save.
     ///
     /// If there is a later save, possibly made from our version, returns the file's content. If `waits` is true, waits
     /// a short time for such a save.
@@ -413,15 +415,15 @@ impl Locked<'_> {
         self.rename_version(version, name);
     }
 
-    /// Records in the name of a displaced save which text planwatch made from it. If another text later replaces
-    /// planwatch's text, the save is reported.
+    /// Renames a displaced save: the new name contains the hash of the text that planwatch made from the save. If another
+    /// text later replaces planwatch's text, the save is reported.
     fn record_derived_text(&self, save: &Version, base: Content, new: Content) -> Version {
         self.rename_version(save, VersionName { origin: Origin::Race, base, new, ..save.name.clone() })
     }
 
     fn rename_version(&self, version: &Version, name: VersionName) -> Version {
         let path = dir(self.plans).join(name.encode());
-        // If the rename fails, the text is reported unnecessarily, but not lost.
+        // If the rename fails, the text may be reported unnecessarily, but it is not lost.
         rename_new(&*self.plans.disk, &version.path, &path).ok();
         Version { path, name }
     }

@@ -2,7 +2,8 @@
 //!
 //! Symbolic links are followed within the repository. For a link that leads out of it, only the target path is hashed.
 //! When a directory is hashed, git's and planwatch's own directories are left out. So are the files of plans and steps,
-//! because they change with every report. A file that the command names directly is always hashed.
+//! because planwatch changes them often, for example when a step is claimed. A file that the command names directly is
+//! always hashed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
@@ -111,7 +112,7 @@ impl Covered<'_> {
 
     fn add_path(&mut self, path: &Path, with_directories: bool) {
         self.links(path);
-        // Nothing exists at this path. If a file is created here later, the hash changes.
+        // If nothing exists at this path, nothing is added. A file that is created here later changes the hash.
         let Ok(real) = self.disk.canonical(path) else { return };
         if !real.starts_with(&self.root) {
             return;
@@ -161,7 +162,8 @@ impl Covered<'_> {
         real.strip_prefix(&self.root).unwrap_or(real).to_path_buf()
     }
 
-    /// Adds the target path of each symbolic link in `path` that is in the repository, even if the target is outside.
+    /// Adds the target path of each symbolic link through which `path` leads, if the link itself is in the repository. The
+    /// target may be outside.
     fn links(&mut self, path: &Path) {
         for at in path.ancestors() {
             let (Some(parent), Some(name)) = (at.parent(), at.file_name()) else { continue };
@@ -197,8 +199,8 @@ impl Covered<'_> {
             match self.kind(&path) {
                 Some(FileKind::Dir) => {
                     // The path of a directory is hashed even if the directory is empty, because a command may check
-                    // whether it exists. The paths of plan directories are not, because a new plan must not change the
-                    // hash.
+                    // whether it exists. The directories directly in the plans directory are an exception, because a new
+                    // plan must not change the hash.
                     if !is_plans {
                         self.note(&path, content(b"directory", b""));
                     }
@@ -282,7 +284,7 @@ fn content(kind: &[u8], bytes: &[u8]) -> [u8; 32] {
     *hasher.finalize().as_bytes()
 }
 
-/// Whether a name is that of a plan's or step's file, which planwatch itself changes with each report.
+/// Whether a name is that of a plan's or step's file.
 fn is_plan_text(name: &OsStr) -> bool {
     let name = name.as_bytes();
     name == b"plan.md" || name.starts_with(b"step-") && name.ends_with(b".md")

@@ -84,7 +84,8 @@ impl Locked<'_> {
         }
     }
 
-    /// Creates a directory with its files. It becomes visible only when it is complete.
+    /// Creates a directory with its files. The directory becomes visible only when it is complete. For a request with a key,
+    /// however, the files are created one by one in a batch.
     ///
     /// The names must be plain file names. If the directory exists, the error is [`DiskError::Exists`].
     pub fn create_dir_with(&mut self, relative: &Path, files: &[(String, Vec<u8>)]) -> Result<(), DiskError> {

@@ -39,7 +39,7 @@ pub struct DaemonLock {
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Directories {
     pub names: Vec<String>,
-    /// Symbolic links, with any target.
+    /// The names of symbolic links, whether or not they lead to a directory.
     pub links: Vec<String>,
 }
 
@@ -107,7 +107,7 @@ impl PlansDir {
         self.disk.lstat(&self.own(COOKIES)).is_ok_and(|it| it.kind == FileKind::Dir)
     }
 
-    /// Renames the cookie `last` to `name`. If `last` no longer exists, creates a file.
+    /// Renames the cookie `last` to `name`. If `last` does not exist, creates the cookie `name`.
     ///
     /// Cookies are renamed because, on ext4, creating files is slower in a directory from which many files were removed
     /// recently.
@@ -151,10 +151,11 @@ impl PlansDir {
             .map_err(|error| DiskError::writing(&path, error))
     }
 
-    /// Returns the text of the token file; `None` if it is missing or other users may have read or written it.
+    /// Returns the text of the token file; `None` if it is missing or invalid, or if other users may have read or written
+    /// it.
     pub fn token(&self) -> Result<Option<String>, DiskError> {
-        // A state directory that may not be this user's, for example because it came with a repository, cannot contain
-        // a token of this user.
+        // A token is read only from a state directory that is certainly this user's. Any other state directory may have
+        // come with a repository.
         let Some(home) = self.found_home().filter(|it| it.trust == Trust::Own) else { return Ok(None) };
         let path = home.dir.join(TOKEN);
         let is_private = |it: &Stat| it.kind == FileKind::File && it.mode & 0o077 == 0;
@@ -166,7 +167,7 @@ impl PlansDir {
         Ok(found.and_then(|it| String::from_utf8(it).ok()).map(|it| it.trim().to_owned()))
     }
 
-    /// Returns the device and the inode. They differ if another directory has replaced this one.
+    /// Returns the device and the inode of the plans directory. They change when another directory takes its place.
     pub fn identity(&self) -> Option<(u64, u64)> {
         self.disk.lstat(&self.root).ok().map(|it| (it.dev, it.ino))
     }
@@ -190,7 +191,7 @@ impl PlansDir {
         found
     }
 
-    /// Lists the Markdown files in a directory that have several hard links.
+    /// Lists the Markdown files with several hard links in a directory.
     pub fn hard_linked(&self, relative: &Path) -> Vec<(String, FileId)> {
         let files = self.disk.list(&self.root.join(relative)).unwrap_or_default().into_iter();
         let found = |(name, stat): (OsString, io::Result<Stat>)| {
@@ -225,7 +226,8 @@ impl PlansDir {
         count(WalkDir::new(&self.root).max_depth(2)) + count(archived)
     }
 
-    /// Returns the directory whose events cover a link's target; `None` if the target is outside the plans directory.
+    /// Returns the directory whose events cover a link's target: the target itself if it is a directory, otherwise the
+    /// directory that contains it. `None` if the target is missing or outside the plans directory.
     pub fn directory_of_target(&self, link: &Path) -> Option<PathBuf> {
         let real = self.root.join(self.resolve(link).ok()?);
         let is_dir = self.disk.lstat(&real).ok()?.kind == FileKind::Dir;

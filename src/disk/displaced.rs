@@ -2,10 +2,10 @@
 //!
 //! An exchange leaves the old inode here under a [`VersionName`]. An editor that has it open may still write into it.
 //! So a version stays until no program has it open for writing and it has been unmodified for a minute. Without file
-//! leases, the time is an hour; it is shorter if there are many versions.
+//! leases, the time is an hour. If there are many versions, the oldest are removed earlier.
 //!
-//! A version is another program's text in two cases: its bytes match neither content hash in its name, or it is a save
-//! that raced with the write and is no longer in the file. Such a version is renamed to a name that begins with
+//! A version is another program's text in two cases: it is not empty and matches neither content hash in its name, or it is
+//! a save that raced with the write and is no longer in the file. Such a version is renamed to a name that begins with
 //! `kept-`. It is reported, and planwatch never removes it.
 
 use std::ffi::{OsStr, OsString};
@@ -22,9 +22,9 @@ use super::names::{
 use super::plans_dir::PlansDir;
 use super::runtime;
 
-/// A mode bit that a draft has until all its bytes are written.
+/// A mode bit that the draft of an existing file's new version has until all its bytes are written.
 ///
-/// It distinguishes a truncated draft of a killed process from a late write of an editor.
+/// The bit distinguishes a truncated draft of a killed process from a late write of an editor.
 pub(super) const DRAFT: u32 = 0o1000;
 
 /// A text that is preserved because it is in no plan file, or a foreign `.planwatch` directory.
@@ -41,9 +41,11 @@ pub struct Kept {
 pub enum KeptWhy {
     /// An editor wrote into a version that had just been replaced.
     Late,
-    /// Two saves raced with a write; the later one is in the file, this is the other.
+    /// Another program saved at the same time, and another text than this one is in the file. Usually two saves raced with a
+    /// write, and this is the earlier one.
     Overtaken,
-    /// A write in place was interrupted; this is the text before it.
+    /// The text from before a write that was interrupted, usually a write in place; or a text of an unfinished batch that
+    /// was discarded.
     Interrupted,
     /// A whole `.planwatch` directory that this machine did not make.
     Foreign,
@@ -95,8 +97,8 @@ fn parse_kept(name: &OsStr) -> Option<(KeptWhy, PathBuf)> {
 
 /// Marks a version as a preserved text by renaming it, and returns the entry to report.
 ///
-/// If the rename fails, the version keeps its old name and the next sweep recognizes it by its content. The entry is
-/// correct in both cases.
+/// If the rename fails, the version keeps its old name, which the entry then contains. The next sweep usually recognizes the
+/// version by its content.
 pub(super) fn keep(disk: &dyn Disk, root: &Path, version: &Path, why: KeptWhy) -> Kept {
     let name = version.file_name().unwrap_or_default();
     // A version that is stored for undo is in another directory next to `displaced`.
@@ -170,7 +172,7 @@ pub(super) enum Verdict {
     Own,
     /// Another program's text, possibly in no file.
     Theirs(KeptWhy),
-    /// It could not be read; it stays.
+    /// The version could not be read, so it stays.
     Unknown,
 }
 

@@ -3,9 +3,9 @@
 //! Ages are measured with the file system's clock: the sweep writes to the lock file and reads its modification time.
 //! On a network file system, this machine's clock may differ from the clock that sets the time stamps.
 //!
-//! A version is removed only if no program has it open for writing, because an editor may keep a file open for hours
-//! and write into the displaced inode. A lease detects such a program. Until the version is removed, the lease also
-//! delays programs that open it for writing.
+//! An editor may keep a file open for hours and write into the displaced inode. So a version is removed only if a lease
+//! shows that no program has it open for writing. Until the version is removed, the lease also delays programs that open it
+//! for writing. Without leases, a version must be unmodified for longer instead.
 
 use std::path::Path;
 
@@ -24,8 +24,8 @@ const QUIET: i128 = 60 * SECOND;
 /// writing.
 const LONG_QUIET: i128 = 3600 * SECOND;
 
-/// Like [`QUIET`], for versions beyond [`MOST_BYTES`] or [`MOST`]. It is long enough for a program that was about to
-/// open the file when the version was displaced.
+/// Like [`QUIET`], for versions beyond [`MOST_BYTES`] or [`MOST`], if there are leases. It is long enough for a program that
+/// was about to open the file when the version was displaced. Without leases, such versions stay for [`QUIET`].
 const SHORT_QUIET: i128 = SECOND;
 
 /// The newest versions within these limits, in bytes and in number, stay for the usual time; older ones are removed
@@ -101,7 +101,7 @@ impl Locked<'_> {
         }
     }
 
-    /// Opens a file with a lease that excludes writers; `None` if it cannot be opened.
+    /// Opens a file and requests a lease that excludes writers. `None` if the file cannot be opened.
     pub(super) fn without_writers(&self, at: &Path) -> Option<(Box<dyn DiskFile>, Lease)> {
         let file = self.plans.disk.open(at, Open::Read).ok()?;
         let lease = file.lease(Against::Writers);

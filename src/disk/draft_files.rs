@@ -1,4 +1,4 @@
-//! Stores the state of drafts in `.planwatch/drafts`, for drafts whose answers arrive in separate calls.
+//! Stores the state of plan drafts whose answers arrive in separate calls (`ops::draft`), in `.planwatch/drafts`.
 //!
 //! Nothing is synced. If a file is lost, the draft's next pass starts again from the plan's text.
 

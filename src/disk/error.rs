@@ -16,7 +16,8 @@ pub enum DiskError {
     NotAFile { path: PathBuf, kind: FileKind },
     #[error("`{}` is a {}, not a directory", path.display(), kind.word())]
     NotADirectory { path: PathBuf, kind: FileKind },
-    /// A symbolic link leads out of the plans directory, in a circle, or to nothing.
+    /// A symbolic link leads out of the plans directory, into git's or planwatch's own directories, in a circle, or to
+    /// nothing.
     #[error("`{}` is a symbolic link that does not lead to a file inside the plans directory", path.display())]
     LeadsOut { path: PathBuf },
     /// A symbolic link leads out of the project, into git's own directory, or to nothing.
@@ -25,10 +26,11 @@ pub enum DiskError {
     /// The path leads out of the repository, or into git's or planwatch's own directories.
     #[error("`{}` is not a file of this repository", path.display())]
     OutsideRepository { path: PathBuf },
-    /// The file contains a token or a key of planwatch.
+    /// The file contains a token or a key of planwatch, or the stamp of a state directory (see `runtime`).
     #[error("`{}` contains a planwatch token or key, so it is not read", path.display())]
     Secret { path: PathBuf },
-    /// The path is absolute or empty, contains `..`, or is one of planwatch's own paths.
+    /// The path is absolute or empty, contains `..` or a zero byte, or is one of planwatch's own paths; or a batch uses it
+    /// twice in a way that [`FileOp`](super::FileOp) forbids.
     #[error("`{}` is not a path inside the plans directory", path.display())]
     BadPath { path: PathBuf },
     #[error("`{}` has {len} bytes, more than {limit}", path.display())]
@@ -53,7 +55,8 @@ pub enum DiskError {
     /// create it.
     #[error("`{}` is missing, and its directory changed a moment ago: a save may be under way", path.display())]
     Vanished { path: PathBuf },
-    /// The file can only be written in place, which is unsafe while another program has it open.
+    /// The file can only be written in place, or removed without a displaced version. Both are unsafe while another program
+    /// has it open.
     #[error("`{}` is open in another program and cannot be replaced, because it has several hard links or is a mount point", path.display())]
     InUse { path: PathBuf },
     /// Detected before anything was written.
@@ -67,7 +70,8 @@ pub enum DiskError {
     /// The file is part of an unfinished change, begun by another user or with another state directory.
     #[error("`{}` is part of an unfinished `{verb}` of {at}, begun by another user or with another state directory", path.display())]
     BegunElsewhere { path: PathBuf, verb: String, at: String, id: String },
-    /// The change is visible but may not survive a power cut; the earlier text is preserved.
+    /// The change is visible but may not survive a power cut, or the file was written in place only partly. The earlier text
+    /// is preserved.
     #[error("`{}` may not be safely on disk; the previous version is in `{}`", path.display(), kept.display())]
     Uncertain { path: PathBuf, kept: PathBuf, source: io::Error },
     /// A new file or directory exists, but its name may not survive a power cut.

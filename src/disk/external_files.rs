@@ -40,10 +40,11 @@ impl Reach<'_> {
     /// Reads a file, or those files below a directory whose paths `is_wanted` accepts, sorted by path. `path` may name
     /// a directory only if the user typed it.
     ///
-    /// If a file below the named directory cannot be read or is too large, or a directory cannot be listed, it is
-    /// reported in [`OutsideFiles::unread`]. Symbolic links in `path` are followed as far as `origin` allows. Links
-    /// below the named directory are not followed. Hidden directories and `node_modules` are left out, except if
-    /// `is_wanted` accepts their path followed by `/`.
+    /// A file below the named directory that cannot be read or is too large is reported in [`OutsideFiles::unread`], and so
+    /// is a directory that cannot be listed. Symbolic links in `path` are followed as far as `origin` allows. Links below
+    /// the named directory are not followed. Hidden directories and `node_modules` are left out, except if `is_wanted`
+    /// accepts their path followed by `/`. Files below more than `MAX_DEPTH` directories, and files after the first
+    /// `MAX_FILES`, are left out, too.
     pub fn read_all(
         &self,
         path: &Path,

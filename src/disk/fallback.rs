@@ -93,8 +93,8 @@ impl Locked<'_> {
     ///
     /// Not atomic: after a crash the file may contain a mixture of both texts. The earlier text is then preserved and
     /// reported as [`KeptWhy::Interrupted`]. From the last check until our text is on disk, a lease delays other
-    /// programs that open the inode. If the system has no leases or the file belongs to another user, a save in that
-    /// time is lost.
+    /// programs that open the inode. If the system has no leases or the file belongs to another user, a save in place in
+    /// that time can be lost.
     pub(super) fn write_in_place(&self, id: u64, base: &Snapshot, new: &[u8]) -> Result<Put, DiskError> {
         let disk = &*self.plans.disk;
         let path = self.plans.root.join(&base.real);

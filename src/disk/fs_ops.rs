@@ -52,7 +52,7 @@ fn rename_new_by_hand(disk: &dyn Disk, from: &Path, to: &Path) -> io::Result<()>
     }
 }
 
-/// Creates a directory and its missing parents. Succeeds if the directory exists.
+/// Creates a directory and its missing parents. Succeeds if the name exists already, even if it is not a directory.
 pub(super) fn make_dirs(disk: &dyn Disk, path: &Path, mode: u32) -> io::Result<()> {
     match disk.make_dir(path, mode) {
         Err(error) if is(&error, Errno::EXIST) => Ok(()),

@@ -37,7 +37,7 @@ impl PlansDir {
         self.root.ancestors().find_map(|it| Worktree::at(&*self.disk, it))
     }
 
-    /// The plans directory relative to the root of its working tree, separated by `/`.
+    /// The path of the plans directory relative to the root of its working tree, with `/` between names.
     pub fn path_in(&self, worktree: &Worktree) -> String {
         let inside = self.root.strip_prefix(&worktree.root).unwrap_or(&self.root);
         let names = inside.components().filter_map(|it| match it {
@@ -144,7 +144,7 @@ impl Worktree {
             }
             FileKind::Other => return None,
         };
-        // Most git directories have no such file. One `lstat` detects this; `line` would make five calls (benchmark T4).
+        // The file `commondir` is usually missing. One `lstat` detects this; `line` would make five calls (benchmark T4).
         let common = own.join("commondir");
         let common = match disk.lstat(&common).ok().and_then(|_| line(disk, &common)) {
             Some(path) => disk.canonical(&own.join(path)).ok()?,

@@ -105,10 +105,10 @@ impl Saves<'_> {
         }
     }
 
-    /// Returns an error if a missing file may have been removed a moment ago, because git and some editors remove a
-    /// file before they write it again.
+    /// Returns an error if a file, which the caller has found missing, may have been removed a moment ago. It may be in the
+    /// middle of a save: git and some editors remove a file before they write it again.
     ///
-    /// There is no error for a file that is in neither the undo log nor the index.
+    /// There is no error for a file that is in neither the undo log nor the index, or that planwatch renamed away.
     pub fn refuse_vanished(&self, relative: &Path) -> Result<(), DiskError> {
         let is_known = || match self.last(relative) {
             Some(Last::RenamedAway) => false,

@@ -54,7 +54,7 @@ impl Locked<'_> {
     }
 
     /// Removes a file if it contains exactly `bytes`; otherwise the file stays. If a lease shows that a program has it
-    /// open for writing, the error is [`DiskError::InUse`].
+    /// open for writing, or the file cannot be opened, the error is [`DiskError::InUse`].
     pub(super) fn remove_near(&self, path: &Path, id: u64, bytes: &[u8]) -> Result<(), DiskError> {
         let (disk, aside) = (&*self.plans.disk, aside_of(path, id));
         let failed = |error| DiskError::writing(path, error);
@@ -95,7 +95,7 @@ impl Locked<'_> {
         if self.holds(&aside, bytes) {
             disk.remove(&aside).ok();
         } else {
-            // If the file exists, another program has written into it, so it gets its old name back.
+            // If `aside` exists, another program has written into it, so it gets its old name back.
             rename_new(disk, &aside, path).ok();
         }
     }

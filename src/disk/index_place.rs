@@ -45,8 +45,8 @@ impl PlansDir {
         self.disk.lstat(&self.root.join(RUNTIME)).is_err() && !self.has_plan()
     }
 
-    /// Whether there may be a plan: a directory contains a file with the name of a plan's or step's file, or a directory
-    /// cannot be listed.
+    /// Whether there may be a plan: a directory in the plans directory or in `_archive` contains a file with the name of a
+    /// plan's or step's file, or it cannot be listed. A symbolic link cannot be listed.
     pub(super) fn has_plan(&self) -> bool {
         let below = |at: &str| self.directories(Path::new(at));
         let has_file = |at: &str| {
@@ -62,7 +62,7 @@ impl PlansDir {
         tops.any(|it| has_file(it)) || archived()
     }
 
-    /// Returns a private directory of this user, whose name is a hash of the plans directory's path.
+    /// Returns a private directory in this user's cache directory. Its name is a hash of the plans directory's path.
     fn cache_dir(&self) -> Option<PathBuf> {
         let home = self.cache_home.as_deref()?;
         make_dirs(&*self.disk, home, 0o700).ok()?;

@@ -26,7 +26,8 @@ pub enum FileOp {
     Rename { from: PathBuf, to: PathBuf },
     /// Moves a file or a directory to the path `to` in the archive.
     Remove { path: PathBuf, to: PathBuf },
-    /// Removes a file if its text still is `before`. Only the data of `undo` contains the text afterwards.
+    /// Removes a file if its text still is `before`. Afterwards the text is only in a displaced version, which `undo` can
+    /// restore.
     Discard { path: PathBuf, before: Vec<u8> },
 }
 
@@ -73,7 +74,7 @@ pub(super) struct Link {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Direction {
     Forward,
-    /// Undoing was begun and could not be finished.
+    /// Undoing the batch failed before, so it is tried again.
     Back,
 }
 
@@ -104,7 +105,7 @@ pub struct Recovered {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     Finished,
-    /// The batch was undone, because undoing had already begun or because finishing failed, for example because another
+    /// The batch was undone, because undoing had failed before or because finishing failed, for example because another
     /// program had changed a file.
     TakenBack,
 }
@@ -210,7 +211,7 @@ impl Journal {
         out
     }
 
-    /// Returns `None` for a journal that was not written completely.
+    /// Returns `None` for a journal that is truncated or damaged.
     pub(super) fn decode(bytes: &[u8]) -> Option<Self> {
         let mut rest = bytes.strip_prefix(HEAD)?;
         let (id, tail) = rest.split_first_chunk()?;

@@ -1,7 +1,7 @@
 //! Requests with a key, which must not be carried out twice.
 //!
 //! Every change of such a request goes through the journal, and the journal contains the key. When the change is done,
-//! a record of the key is written before the journal is removed. After a crash there are two cases. If the journal
+//! a record of the key is written, and then the journal is removed. After a crash there are two cases. If the journal
 //! exists, the next process that takes the lock finishes the change and writes the record, or undoes the change. If the
 //! journal does not exist, the record shows whether the change was made.
 //!
@@ -58,7 +58,7 @@ pub struct KeyLock {
 
 impl Drop for KeyLock {
     fn drop(&mut self) {
-        // The file is unlocked only after this, so no other process has created a new file at this path.
+        // The file is unlocked only after its removal, so the file at this path is still the locked one.
         self.disk.remove(&self.path).ok();
     }
 }
@@ -214,7 +214,7 @@ impl Locked<'_> {
         Err(DiskError::FileChanged { path: self.plans.root.join(relative) })
     }
 
-    /// The texts that planwatch withdrew and that were in the file before this text was saved.
+    /// The texts that planwatch withdrew and that were in the file before `text` was saved.
     fn shown_before(&self, text: &[u8]) -> Vec<Vec<u8>> {
         let is_later = |theirs: &Option<Vec<u8>>| theirs.as_deref() != Some(text);
         self.withdrawn.iter().filter(|it| is_later(&it.theirs)).map(|it| it.ours.clone()).collect()

@@ -37,8 +37,8 @@ impl Locked<'_> {
         }
     }
 
-    /// Whether a link has a target now, and would lead to another path after `from` was renamed to `to`. A link to a
-    /// target in `from` is not broken, because the target moves with it.
+    /// Whether the target of a link exists now, and the link would lead to another path after `from` was renamed to `to`. A
+    /// link to a target in `from` is not broken, because the target moves with the link.
     fn is_broken_by(&self, link: &Path, from: &Path, to: &Path) -> bool {
         let (disk, root) = (&self.plans.disk, &self.plans.root);
         let (from, to) = (root.join(from), root.join(to));

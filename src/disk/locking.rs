@@ -61,7 +61,7 @@ impl PlansDir {
                 Ok(Some(handle)) => handle,
             };
             match self.wait_for(&self.root, &mut wait) {
-                // NFS has no locks on directories. Then only `.planwatch/lock` excludes other processes.
+                // NFS has no locks on directories. There, only `.planwatch/lock` excludes other processes.
                 Err(error) if lacks_lock(&error) && (own == shared || !also.is_empty()) => {}
                 Err(error) => return Err(DiskError::writing(&self.root, error)),
                 Ok(None) => return Err(DiskError::Locked { path: self.root.clone() }),

@@ -106,7 +106,7 @@ struct World {
     script: Script,
     calls: u64,
     crashed: bool,
-    /// The inode and the text that the editor has read.
+    /// The inode and the text that the editor has read and not yet saved.
     in_hand: Option<(u64, Vec<u8>)>,
     /// The lines that the editor's completed saves added, [`TOKEN`] or [`FIRST`].
     saved: Vec<String>,
@@ -250,7 +250,7 @@ impl World {
         Left { state: self.state.clone(), saved: self.saved.clone(), is_saving: self.in_hand.is_some() }
     }
 
-    /// Postpones the editor's action to the next call if a lease prevents it from opening the file.
+    /// Postpones the editor's action to the next call if a lease prevents the editor from opening the file.
     fn hold_editor_back(&mut self) {
         let is_held = self.leased.is_some() && self.state.find(Path::new(self.edited())).ok() == self.leased;
         let Some(editor) = self.script.editor.as_mut().filter(|_| is_held) else { return };

@@ -1,7 +1,7 @@
 //! Finds mount points below a plans directory.
 //!
-//! Two changes cause no event in the directory of a mount point: mounting something there, and saving the mounted file
-//! through another path. The kernel's mount table is read again only after it has changed.
+//! Two changes cause no event in the directory that contains a mount point: a mount on that point, and a save of the
+//! mounted file through another path. The kernel's mount table is read again only after it has changed.
 
 use std::fs::File;
 use std::path::Path;
@@ -26,7 +26,7 @@ impl Mounts {
 
     /// Checks for mounts and unmounts; returns whether [`Self::below`] changed.
     ///
-    /// The result includes all mounts made before the call. If the system has no mount table, the list is empty.
+    /// Afterwards the list includes all mounts made before the call. If the system has no mount table, the list is empty.
     pub fn look(&mut self, root: &Path) -> bool {
         if self.table.as_ref().is_some_and(|it| !has_changed(it)) {
             return false;

@@ -110,7 +110,7 @@ impl VersionName {
     }
 }
 
-/// Appends a path to `head`, truncated at its front if the name would be too long.
+/// Appends a path to `head`. If the name would be too long, the start of the path is cut off.
 pub(super) fn with_path(head: String, path: &NamedPath) -> OsString {
     let mut name = head.into_bytes();
     let room = NAME_LIMIT.saturating_sub(name.len() + CUT.len());
@@ -206,7 +206,7 @@ pub(super) fn is_closed_name(name: &OsStr) -> bool {
 /// Whether a name directly below the plans directory is planwatch's own.
 pub(super) fn is_runtime(name: &OsStr) -> bool {
     let bytes = name.as_bytes();
-    // Ignores case, because macOS treats `.Planwatch` as the same name.
+    // Ignores case, because macOS treats `.Planwatch` and `.planwatch` as the same name.
     bytes.len() >= RUNTIME.len() && bytes[..RUNTIME.len()].eq_ignore_ascii_case(RUNTIME.as_bytes())
 }
 

@@ -1,7 +1,7 @@
 //! Overlays the files of a disk with the texts that are open in an editor.
 //!
-//! Code that reads through this disk sees the texts as if they were saved. It is for reading and for dry runs: every
-//! call that would change something fails with `EROFS`.
+//! Code that reads through the overlay sees the texts as if they were saved. The overlay is for reading and for dry runs:
+//! every call that would change something fails with `EROFS`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
@@ -67,7 +67,7 @@ impl PlansDir {
     }
 
     /// Returns a file's path relative to the plans directory, with symbolic links resolved. `None` if the file is not in
-    /// the plans directory. The file need not exist.
+    /// the plans directory. The file need not exist. If its directory cannot be resolved either, `path` is taken as it is.
     pub fn relative_of(&self, path: &Path) -> Option<PathBuf> {
         let (parent, name) = (path.parent()?, path.file_name()?);
         let real = match self.disk.canonical(path) {
@@ -92,7 +92,7 @@ fn read_only<T>() -> io::Result<T> {
 }
 
 impl Overlay {
-    /// The stat of an open text: that of its file, if there is one, with the text's length and time.
+    /// The stat of an open text: the stat of its file, if there is one, but with the length and the times of the text.
     fn stat(&self, path: &Path, text: &OpenText, below: Option<Stat>) -> Stat {
         let below = below
             .filter(|it| it.kind == FileKind::File)

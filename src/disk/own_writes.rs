@@ -1,4 +1,5 @@
-//! Reads from the undo log what planwatch wrote to which file. Repeated reads parse only the appended lines.
+//! Reads from the undo log what planwatch wrote to which file. Repeated reads of an [`OwnLog`] parse only the appended
+//! lines.
 
 use std::collections::BTreeSet;
 use std::hash::{Hash, Hasher};
@@ -16,7 +17,7 @@ pub struct OwnWrite {
     pub unit: u64,
     /// Relative to the plans directory.
     pub path: PathBuf,
-    /// The first 16 digits of the content's hash; `None` if the path was removed.
+    /// The first 16 digits of the content's hash; `None` if the path was removed or renamed.
     pub left: Option<String>,
     pub verb: String,
     pub by: String,
@@ -47,8 +48,8 @@ pub struct OwnLog {
 }
 
 impl OwnLog {
-    /// The last recorded writes and undone writes, oldest first. If a file's content is in none of them, another program
-    /// changed the file.
+    /// The writes that the log still contains, including those that `undo` made, oldest first. If a file's content is in
+    /// none of them, another program changed the file.
     pub fn writes(&self) -> &[OwnWrite] {
         &self.writes
     }
@@ -89,7 +90,7 @@ pub(super) struct LastWrites(String);
 impl PlansDir {
     pub(super) fn last_writes(&self) -> LastWrites {
         let bytes = self.undo_log_bytes(&self.known_state_dir());
-        // `from_utf8_lossy` is called only for invalid text: otherwise it would take a tenth of the time of a write
+        // `from_utf8_lossy` is called only for invalid text, because it would take a tenth of the time of a write
         // (benchmark T6).
         let text = String::from_utf8(bytes);
         LastWrites(text.unwrap_or_else(|it| String::from_utf8_lossy(it.as_bytes()).into_owned()))
@@ -99,17 +100,18 @@ impl PlansDir {
 /// What planwatch last did with a file.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Last {
-    /// planwatch wrote the file. Contains the length and the content hash after the write; the length is not known after
-    /// an `undo`.
+    /// planwatch wrote the file. Contains the length and the content hash after the write. The length is not known after
+    /// an `undo`, or if the record has no length.
     Written(Option<u64>, Content),
-    /// planwatch renamed the file and has not written it. Contains the path from before the rename.
+    /// planwatch renamed the file and has not written it. Contains the path from before the first rename.
     RenamedFrom(PathBuf),
     /// planwatch renamed the file to another path.
     RenamedAway,
 }
 
 impl LastWrites {
-    /// `None` if the log has no change of this file.
+    /// `None` if the log has no write and no rename of this file. Removals, and creations and renames that were undone, do
+    /// not count.
     pub(super) fn of(&self, relative: &Path) -> Option<Last> {
         // The newest line comes first. Only lines that contain the path, and lines that record an undo, are decoded.
         let mut path = relative.to_path_buf();

@@ -13,7 +13,7 @@ use super::plans_dir::PlansDir;
 pub struct Pending {
     pub verb: String,
     pub at: String,
-    /// The paths that it writes, relative to the plans directory.
+    /// The paths that the change affects, relative to the plans directory.
     pub paths: Vec<PathBuf>,
 }
 

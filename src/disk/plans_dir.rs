@@ -132,7 +132,7 @@ impl PlansDir {
     }
 
     /// Returns the state directory, usually `.planwatch`. It is created if there is a plan but no `.planwatch`. `None`
-    /// if it cannot be created, or if it may be used only for the lock and displaced versions.
+    /// if there is none and none is created, or if it may be used only for the lock and displaced versions.
     ///
     /// A reader creates nothing in a directory without plans or in a foreign `.planwatch`.
     pub fn runtime_dir(&self) -> Option<PathBuf> {
@@ -163,7 +163,7 @@ impl PlansDir {
         self.prepare(Making::Not).ok()
     }
 
-    /// Like [`Self::state_dir`], but returns a directory that was found before without checking it again.
+    /// Like [`Self::state_dir`], but does not check again a directory that was found before.
     pub(super) fn known_state_dir(&self) -> PathBuf {
         let known =
             self.home.lock().unwrap_or_else(PoisonError::into_inner).as_ref().map(|it| it.dir.clone());

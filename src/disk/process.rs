@@ -54,7 +54,7 @@ pub enum ProcessState {
 }
 
 impl Process {
-    /// Finds a running process; `None` if it does not exist or cannot be seen.
+    /// Finds a running process; `None` if it does not run or cannot be seen.
     pub fn find(disk: &dyn Disk, pid: u32) -> Option<Self> {
         let Sighting::Running { start } = sight(disk, pid) else { return None };
         let Place { boot, space, clock } = Place::of(disk);
@@ -72,8 +72,8 @@ impl Process {
         self.judge(&Place::of(disk), || sight(disk, self.pid), sees_others)
     }
 
-    /// Decides the state. `sight` looks up this number in the reader's `/proc`, and `sees_others` checks whether the
-    /// reader sees other processes.
+    /// Decides the state. `sight` looks up the process's number in the reader's `/proc`, and `sees_others` checks whether
+    /// the reader sees other processes.
     fn judge(
         &self,
         reader: &Place,

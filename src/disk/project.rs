@@ -1,4 +1,4 @@
-//! Writes the few files of a project, outside of its plans, that a user asks planwatch to write.
+//! At a user's request, writes a few files of a project that are outside of its plans.
 //!
 //! These files belong to the user and may be open in an editor. Therefore they are written like plan files: under a
 //! lock, and as one batch with a journal. Displaced versions are stored and compared again later. The journal and the
@@ -41,8 +41,8 @@ pub struct ProjectReport {
     pub kept: Vec<Kept>,
 }
 
-/// The earlier lengths of these files are not recorded. With an assumed length of one byte, only an empty file counts as
-/// half saved.
+/// The earlier lengths of a project's files are not recorded. With an assumed length of one byte, only an empty file
+/// counts as half saved.
 #[derive(Debug)]
 struct NotEmpty;
 

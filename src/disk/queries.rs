@@ -32,7 +32,8 @@ impl PlansDir {
         names
     }
 
-    /// Like [`Self::names`]; `None` if the directory does not exist, and an error if it cannot be listed.
+    /// Like [`Self::names`], but the path must not be empty. `None` if the directory does not exist, and an error if it
+    /// cannot be listed.
     pub fn listed(&self, relative: &Path) -> Result<Option<Vec<String>>, DiskError> {
         let path = self.root.join(relative);
         let listed = self.resolve(relative).and_then(|it| {

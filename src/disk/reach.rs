@@ -100,7 +100,8 @@ impl<'a> Reach<'a> {
         if len > limit { Err(too_large(len)) } else { Ok(bytes) }
     }
 
-    /// Whether a resolved path is in the repository and not in a closed directory.
+    /// Whether a resolved path is in the repository, and is neither in a closed directory nor one of git's or planwatch's
+    /// own paths.
     pub fn is_open(&self, real: &Path) -> bool {
         let Ok(inside) = real.strip_prefix(&self.root) else { return false };
         inside.components().all(|it| !is_closed_name(it.as_os_str()))

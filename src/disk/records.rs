@@ -1,5 +1,5 @@
-//! A directory of small files, the records, that processes share. A reader sees a record whole or not at all, and one
-//! lock serializes the writers.
+//! A directory of small files, the records, that processes share. `put` is atomic: a reader sees the record whole or not
+//! at all. One lock serializes the writers, but each [`HeldRecord`] has a lock of its own.
 //!
 //! Records are not synced, so a power cut may remove the last records or leave one empty. Code that uses this module
 //! must stay safe if records are missing.
@@ -16,7 +16,8 @@ use super::file_system::{Disk, DiskFile, FileKind, Open, Rename, Stat};
 use super::fs_ops::{Safe, is, make_dirs, read_own, write_new};
 use super::plans_dir::PlansDir;
 
-/// The size limit of a record, in bytes. Logs have no limit here: the code that writes them shortens them.
+/// The size limit of a record, in bytes. Logs ([`Records::read_log`]) have no limit here: the code that writes them
+/// shortens them.
 const LIMIT: u64 = 16 << 20;
 
 const LOCK: &str = "lock";
@@ -27,7 +28,7 @@ const LOCK_TIMEOUT: Duration = Duration::from_secs(30);
 /// How many times taking the lock is tried. A try fails if another process removes the directory meanwhile.
 const LOCK_TRIES: usize = 100;
 
-/// A directory of records, created with the first record.
+/// A directory of records, created when a lock in it is first taken.
 #[derive(Clone, Debug)]
 pub struct Records {
     disk: Arc<dyn Disk>,
@@ -209,7 +210,7 @@ impl Records {
         }
     }
 
-    /// Takes the lock; `None` if it is not free within half a minute.
+    /// Takes the lock; `None` if it is not free within half a minute, or if the directory is removed again at each try.
     pub fn lock(&self) -> io::Result<Option<LockedRecords>> {
         let path = self.dir.join(LOCK);
         for _ in 0..LOCK_TRIES {

@@ -101,8 +101,8 @@ impl Locked<'_> {
                     };
                     if is_renamed && self.is_doubled(from, to) {
                         // After a crash, the file that has the old name now may be unrelated: it may have been created
-                        // long after the rename. The text from before the batch may then exist nowhere else. It is not
-                        // passed to `resolve_recreated`, so a file with this text is reported.
+                        // long after the rename. The text from before the batch may then exist nowhere else. That text
+                        // is not passed to `resolve_recreated`, so a file that contains it is reported.
                         let text = if n_done.is_some() {
                             Self::renamed_text(journal, n)
                         } else {
@@ -124,7 +124,8 @@ impl Locked<'_> {
     }
 
     /// Removes `to`, because another program has recreated `from`. The entries of a directory are moved back into
-    /// `from`. A file is moved to `displaced/`, and is not reported if it contains `text`.
+    /// `from`; this fails if `from` is not a directory. A file is moved to `displaced/`, and is not reported if it
+    /// contains `text`.
     fn resolve_recreated(
         &mut self,
         id: u64,
@@ -266,9 +267,9 @@ impl Locked<'_> {
 
     /// Removes a change from a file if the file still contains it.
     ///
-    /// The displaced version is the evidence that the change was made. It always leaves its name before the change is
-    /// undone, or by the same rename. Otherwise a crash between the two would leave the evidence of a change that is no
-    /// longer in the file.
+    /// The displaced version is the evidence that the change was made. The version is renamed before the change is
+    /// undone, or by the rename that undoes the change. If it were renamed afterwards, a crash in between would leave
+    /// the evidence of a change that is no longer in the file.
     fn take_change_back(
         &mut self,
         real: &Path,
@@ -330,8 +331,8 @@ fn put_text(journal: &Journal, n: usize) -> Option<Content> {
     })
 }
 
-/// Removes the change from `before` to `after` from a text that an editor made from `after`. `None` if the text does not
-/// contain the change exactly as it was made.
+/// Reverts the change from `before` to `after` in a text that an editor made from `after`. `None` if the text is `after`
+/// itself, if the change only removed text, or if the text does not contain the change exactly as it was made.
 fn without(text: &[u8], before: &[u8], after: &[u8]) -> Option<Vec<u8>> {
     let n_before = before.iter().zip(after).take_while(|(old, new)| old == new).count();
     let (old, new) = (&before[n_before..], &after[n_before..]);

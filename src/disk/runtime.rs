@@ -7,8 +7,8 @@
 //!
 //! A `.planwatch` without this user's stamp came with a repository or a backup, or belongs to another user or another
 //! state home (a container). planwatch takes the lock in it and reports its interrupted changes and preserved texts.
-//! Otherwise planwatch neither uses nor changes its state. This user's state directory is then `.planwatch/by/<name>`.
-//! If `.planwatch` is not a directory, or is another user's and not writable, the state directory is
+//! Apart from that, planwatch neither uses nor changes its state. This user's state directory is then
+//! `.planwatch/by/<name>`. If `.planwatch` is not a directory, or is another user's and not writable, the state directory is
 //! `.planwatch.by/<name>`.
 //!
 //! State directories have mode 0700, because they contain titles and texts of private plans. Users who share a plans
@@ -52,9 +52,9 @@ const MOST: usize = 100;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Trust {
-    /// The stamp proves that this user created it on this machine, at this location.
+    /// The stamp proves that this user created the state directory on this machine, at this location.
     Own,
-    /// There is no key to verify who created it; only the lock and displaced versions are used.
+    /// There is no key to verify who created the state directory; only the lock and displaced versions are used.
     Limited,
 }
 
@@ -91,7 +91,7 @@ pub(super) fn prepare(
     }
     // Two processes may do this at the same time, so the plans directory itself, which both share, is locked. Locking
     // may be impossible, or a writer whose `.planwatch` was deleted may hold the lock for long. Even without the lock,
-    // the renames below never replace anything.
+    // the renames in `build` never replace anything.
     let patience = if is_locked { Duration::ZERO } else { MAKING };
     let _meeting = disk.lock(root, patience).ok().flatten();
     if let Some(home) = seeker.find()? {
@@ -216,8 +216,7 @@ impl<'a> Seeker<'a> {
         self.disk.lstat(self.root).map_or(0o700, |it| it.mode & 0o2777 | STICKY)
     }
 
-    /// Creates the state directory in `.planwatch/by` or `.planwatch.by`. If that directory is missing, it is created
-    /// with `mode`.
+    /// Creates the state directory in `.planwatch/by` or `.planwatch.by`, which is created with `mode` if it is missing.
     fn build_among(self, top: &Path, mode: u32) -> io::Result<Home> {
         let above = if top.ends_with(self.name) { top.join(BY) } else { top.to_path_buf() };
         match self.disk.make_dir(&above, mode) {
@@ -332,7 +331,7 @@ fn short(hasher: &blake3::Hasher) -> String {
 }
 
 /// Removes a state directory that a killed process left unfinished, or that is unused. Fails if it contains anything
-/// beyond the content of a new state directory.
+/// beyond the content of a new state directory. Also removes `fresh` if it is not a directory.
 fn clear(disk: &dyn Disk, fresh: &Path) -> io::Result<()> {
     match disk.lstat(fresh) {
         Err(error) if is(&error, Errno::NOENT) => return Ok(()),

@@ -20,14 +20,15 @@ use crate::plan::file_name::PLAN_FILE;
 pub struct Scan {
     /// Sorted by path in the result of [`PlansDir::scan_plan`], otherwise unordered.
     pub entries: Vec<ScanEntry>,
-    /// The names that could not be examined. All others are in `entries`.
+    /// The names that could not be examined, and the directories that could not be listed.
     pub trouble: Vec<Trouble>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScanEntry {
     pub relative: PathBuf,
-    /// The stat of the file; for a symbolic link, that of its target.
+    /// The stat of the file. For a symbolic link, that of its target; for a symbolic link in a nested directory, that of
+    /// the link itself.
     pub stat: Stat,
 }
 
@@ -37,7 +38,7 @@ pub struct Trouble {
     pub error: DiskError,
 }
 
-/// A directory, or a link to one, that may be a plan.
+/// A name that may be a plan: a directory, a symbolic link, or any name in `_archive` or `_templates`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlanDir {
     pub relative: PathBuf,
@@ -81,7 +82,8 @@ impl PlansDir {
 
     /// Lists a directory that contains only files, unordered. This is a fast path for the usual case.
     ///
-    /// `None` if the directory contains anything else or cannot be listed; then [`Self::scan_dir`] is needed.
+    /// `None` if `dir` is a symbolic link or a file, contains anything but files, or cannot be listed; then
+    /// [`Self::scan_dir`] is needed.
     pub fn plain_files(&self, dir: &PlanDir) -> Option<Vec<(OsString, Stat)>> {
         if dir.stat.kind != FileKind::Dir {
             return None;
@@ -194,7 +196,7 @@ impl PlansDir {
         let deeper = match depth {
             Depth::Nested => Depth::Names,
             Depth::Names => {
-                // Below this level only the names count.
+                // At this level only the names count: links are not resolved, and directories are not listed.
                 scan.entries.push(ScanEntry { relative, stat });
                 return;
             }

@@ -269,7 +269,7 @@ pub(super) fn leaves(log: &[Record]) -> Vec<OwnWrite> {
     writes
 }
 
-/// The last [`REMEMBERED`] records of a log, and the records before them that belong to the same unit.
+/// The last [`REMEMBERED`] records of a log, and the records directly before them that belong to the unit of the first.
 fn remembered(log: &[Record]) -> &[Record] {
     let mut from = log.len().saturating_sub(REMEMBERED);
     while from > 0 && log[from - 1].unit == log[from].unit {

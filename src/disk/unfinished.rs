@@ -51,8 +51,8 @@ impl PlansDir {
         Ok(found)
     }
 
-    /// The directories that may be state directories, for all users and state homes. Directories that are private to
-    /// other users are left out.
+    /// The directories that may be state directories, for all users and state homes. State directories that cannot be
+    /// listed, because the directory above them is private to another user, are left out.
     pub(super) fn state_dirs(&self) -> Result<Vec<PathBuf>, DiskError> {
         let main = self.root.join(self.runtime);
         let mut dirs = vec![main.clone()];

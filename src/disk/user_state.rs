@@ -73,7 +73,7 @@ impl UserStore {
         names
     }
 
-    /// Reads a record; `None` if it does not exist or another user could have written it.
+    /// Reads a record; `None` if it does not exist, cannot be read, or could have been written by another user.
     pub fn read(&self, name: &str) -> Option<Vec<u8>> {
         let path = self.dir.join(name);
         let is_own = |at: &Path| {

@@ -149,7 +149,8 @@ impl<'a> Locked<'a> {
     /// The same lock for another thread, which changes other files. The lock is released when the last of these values
     /// is dropped.
     ///
-    /// The thread's writes form the `nth` unit after the caller's, independently of the clock.
+    /// The thread's writes form a unit of their own. `nth` is added to the unit's id, so that the ids of several threads
+    /// differ even if the clock does not advance.
     #[must_use]
     pub fn for_thread(&self, nth: u64, (verb, at, by): (&str, &str, &str)) -> Self {
         let (handle, also) = (Arc::clone(&self.handle), Arc::clone(&self.also));
@@ -262,7 +263,7 @@ impl<'a> Locked<'a> {
 
     /// Whether a text looks like the beginning of a save.
     ///
-    /// An editor that truncates a file first leaves it empty for a moment. The kernel then makes a long write visible
+    /// An editor that first truncates a file leaves it empty for a moment. The kernel then makes a long write visible
     /// page by page, so the length is a multiple of the page size until the write is complete.
     fn is_half_saved(&self, bytes: &[u8], stat: &Stat) -> bool {
         const PAGE: usize = 4096;

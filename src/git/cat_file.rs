@@ -142,13 +142,13 @@ pub struct Blobs<'a> {
 }
 
 impl Blobs<'_> {
-    /// The bytes of a file; an object that is missing or is not a file is an error.
+    /// The bytes of a file; an object that is missing, is not a file or is too large is an error.
     pub fn read(&self, oid: &Oid) -> Result<Vec<u8>, GitError> {
         let missing = || GitError::NoRevision { revision: oid.to_string() };
         self.find(oid.as_str().as_bytes())?.ok_or_else(missing)
     }
 
-    /// Like [`Self::read`], by any name such as `OID:path`; `None` if there is no such file.
+    /// Like [`Self::read`], by any name such as `OID:path`; `None` if there is no such file, or if it is too large.
     pub fn find(&self, name: &[u8]) -> Result<Option<Vec<u8>>, GitError> {
         let running = self.running.take();
         let mut objects = running.map_or_else(|| CatFile::open(self.git), Ok)?;

@@ -6,7 +6,7 @@
 //! 3. `HEAD` is moved to the commit. If another program has moved `HEAD` meanwhile, everything is done again on the new
 //!    commit.
 //!
-//! If step 3 came before step 2, a commit that the user makes between them would revert the files.
+//! If step 3 came before step 2, a commit that the user made between them would revert the files.
 
 use std::collections::BTreeMap;
 use std::os::unix::ffi::OsStrExt;
@@ -250,7 +250,8 @@ impl Git {
         self.write_index(&lost.map(|(a, b)| (a.clone(), b.clone())).collect(), any)
     }
 
-    /// After a failed commit, resets the index entries that were replaced for it to those of `HEAD`.
+    /// After a failed commit, replaces the entries that it wrote into the index with those of `HEAD`, unless they have
+    /// changed since.
     fn unstage(&self, staged: &Entries, files: &[FileVersion]) -> Result<(), GitError> {
         let head = self.head_commit()?;
         let named = staged.values().flatten().map(|it| &it.1).next();
@@ -298,7 +299,7 @@ const MOST_PATHS: usize = 500;
 enum Tried {
     Done(Oid),
     Nothing,
-    /// `HEAD` was moved meanwhile; the text is git's error message.
+    /// `HEAD` could not be moved, usually because another program moved it meanwhile. The text is git's error message.
     Moved(String),
 }
 

@@ -15,7 +15,8 @@ const MAX_UNTRACKED: usize = 10_000;
 /// The limit is long, because git may have to read a large tree from the disk.
 const LIMIT: Duration = Duration::from_secs(600);
 
-/// Returns a hash of the working tree at `root` as git sees it, except the directory `without`. `None` if git fails.
+/// Returns a hash of the working tree at `root` as git sees it, except the directory `without`. `None` if git fails,
+/// or if `without` is not below `root`.
 pub fn fingerprint(root: &Path, without: &Path) -> Option<String> {
     let mut but = b":(exclude,top,literal)".to_vec();
     let relative = without.strip_prefix(root).ok()?;

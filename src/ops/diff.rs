@@ -78,7 +78,7 @@ pub struct FileDiff {
 pub struct DiffReport {
     /// The commit that is the old state; none if there is no commit yet.
     pub old: Option<String>,
-    /// The commit that is the new state; none if the new state is the index or the working tree.
+    /// The commit that is the new state; none if the new state is git's index or the working tree.
     pub new: Option<String>,
     pub is_staged: bool,
     pub differences: Vec<Difference>,

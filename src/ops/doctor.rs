@@ -1,5 +1,5 @@
-//! `doctor`: diagnoses the setup. It repairs only the index and an interrupted change of the project's files, for example
-//! by `init`. On request, it discards an unfinished change of the plans.
+//! `doctor`: diagnoses the setup. It repairs only two things: the index, and a change of the project's files (such as one by
+//! `init`) that was interrupted. On request, it discards an unfinished change of the plans.
 
 use std::path::{Path, PathBuf};
 
@@ -56,7 +56,7 @@ pub struct DiscardReport {
     pub at: String,
     /// The whole intended change as a diff. The part that was already made stays.
     pub diff: String,
-    /// The paths of stored texts that are in no other file.
+    /// The paths of the stored texts of the change that are not in their files.
     pub kept: Vec<String>,
 }
 
@@ -262,7 +262,7 @@ fn daemon(context: &Context) -> Check {
     }
 }
 
-/// A number of at least half the limit is reported, because other programs use watches, too.
+/// A number of at least half the limit makes the check a note, because other programs use watches, too.
 fn watches(context: &Context) -> Check {
     let name = "watched directories";
     let n = context.plans.n_directories();

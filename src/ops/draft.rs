@@ -1,8 +1,9 @@
 //! `draft`: turns a conversation into requirements in several passes, and the requirements into steps.
 //!
-//! An agent answers the prompt of each pass, and planwatch decides what to do with the answer. The draft is on disk from
-//! the first pass on. A pass replaces the file only if it contains the bytes that the previous pass wrote, so a text that
-//! another program saves meanwhile is never replaced. Nothing here starts a process: the [`Answerer`] does.
+//! An agent answers the prompt of each pass, and planwatch decides what to do with the answer. The requirements are on disk
+//! from the first pass on. A pass replaces their file only if the file contains the bytes that the previous pass wrote, so
+//! a text that another program saves meanwhile is never replaced. The steps stay in memory until the passes end. Nothing
+//! here starts a process: the [`Answerer`] does.
 
 mod conversation;
 mod document;
@@ -110,7 +111,7 @@ pub const PASSES: u32 = 5;
 pub enum Event {
     /// A prompt is about to be sent to an agent.
     Asking { pass: u32, passes: u32, focus: &'static str },
-    /// A pass is over, and its result is on disk.
+    /// A pass is over. Its result is on disk, or in memory if it is a list of steps.
     Pass {
         pass: u32,
         passes: u32,

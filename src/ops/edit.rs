@@ -48,7 +48,8 @@ pub fn problems(context: &Context, id: &str) -> Result<Vec<Problem>, Error> {
     }
 }
 
-/// A file and planwatch's changes before an editor is opened, to find the changes that planwatch makes while it is open.
+/// The bytes of a file and the ids of planwatch's changes before an editor is opened. They are used to find the changes that
+/// planwatch makes while the editor is open.
 pub struct Before {
     bytes: Vec<u8>,
     changes: Vec<String>,
@@ -66,8 +67,8 @@ impl Before {
 
     /// The verbs that changed the file after [`Self::of`] and whose changes the editor has overwritten, oldest first.
     ///
-    /// `after` is the file's current text. If its front matter is the one that the editor had read, the changes in between
-    /// are lost.
+    /// `after` is the file's current text. A change counts as overwritten if it can no longer be undone and the front matter
+    /// is the same as before the editor was opened.
     pub fn overwritten(&self, context: &Context, file: &Path, after: &[u8]) -> Vec<String> {
         let header = |it: &[u8]| front_matter::split(it).yaml().map(<[u8]>::to_vec);
         if header(after) != header(&self.bytes) {

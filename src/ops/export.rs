@@ -106,7 +106,7 @@ impl Site {
         html::Index::of(context).map(Self)
     }
 
-    /// The paths of the files relative to the directory, separated by `/`. The index comes first.
+    /// The paths of the files, relative to the directory and with `/` as the separator. The index comes first.
     pub fn files(&self) -> impl Iterator<Item = String> {
         let pages = self.0.ids().map(|id| format!("plans/{id}.html"));
         ["index.html".to_owned()].into_iter().chain(pages)
@@ -312,8 +312,8 @@ fn failed(step: &StepShape, attempt: &Attempt, is_last: bool, words: &Words) -> 
     let own = attempt.more.get("status").and_then(Value::as_str);
     let outcome = attempt.outcome.as_deref().or(own).unwrap_or(&step.status);
     let is_stuck = |word: &str| matches!(words.read(word), Some(StepStatus::Failed | StepStatus::Blocked));
-    // A person may write any word as an outcome. The last attempt of a failed or blocked step counts as failed, unless its
-    // outcome is a status or the outcome of `reopen`.
+    // A person may write any word as an outcome. On the last attempt of a failed or blocked step, a word that is neither a
+    // status nor the outcome of `reopen` counts as a failure.
     let is_other = words.read::<StepStatus>(outcome).is_none() && outcome != Verb::Reopen.outcome();
     let has_ended = is_last && is_stuck(&step.status) && is_other;
     let of_run = [Outcome::VerifyFailed, Outcome::TimedOut, Outcome::NoOutcome];

@@ -23,7 +23,7 @@ pub struct MergeDriverRequest {
     pub path: String,
 }
 
-/// Merges the files. The result has conflict markers unless it is clean.
+/// Merges the files. A result that is not clean has conflict markers or, if a side is not a text, equals OURS.
 pub fn merge_driver(directory: &Path, request: &MergeDriverRequest, words: &Words) -> Result<Merged, Error> {
     let full = |path: &Path| directory.join(path);
     let target = full(&request.ours);

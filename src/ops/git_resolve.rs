@@ -119,14 +119,14 @@ impl TextMerge for Both<'_> {
 /// The stages of a conflicted file: base, ours, theirs.
 type Stages = [Option<Oid>; 3];
 
-/// A conflicted file: the staged texts, and their merge by meaning.
+/// A conflicted file: the staged texts, and the merge by meaning of the versions that [`Resolving::own_version`] returns.
 struct Sides {
     /// The path below the plans directory, with `plans/` before it.
     path: String,
     base: Option<Vec<u8>>,
     ours: Vec<u8>,
     theirs: Vec<u8>,
-    /// The version in the commit of OURS; see [`Resolving::own_version`].
+    /// The version of OURS; see [`Resolving::own_version`].
     own: Vec<u8>,
     merged: Merged,
 }
@@ -267,8 +267,8 @@ impl Resolving<'_> {
     }
 
     /// A side's version of a file: normally the staged text. If both sides renamed files to one name, git stages a merged
-    /// text with longer conflict markers. The version is then read from the side's commit or, if that has no such file,
-    /// picked from the merged text.
+    /// text with longer conflict markers. The version is then read from the side's commit. If that commit is not known or
+    /// has no such file, the version is picked from the merged text.
     fn own_version(&self, path: &Path, staged: &Oid, is_ours: bool) -> Result<Vec<u8>, Error> {
         let text = self.blob(staged)?;
         let longer = markers::SIZES.skip(1);

@@ -15,7 +15,7 @@ use crate::plan::merge::{self, Versions};
 #[derive(Debug, Clone, Serialize)]
 pub struct GitReviewReport {
     pub merge: String,
-    /// The files that differ from the result of a merge by meaning.
+    /// The files that a person should check; [`ReviewedFile::state`] lists the reasons.
     pub files: Vec<ReviewedFile>,
 }
 
@@ -27,8 +27,8 @@ pub struct ReviewedFile {
     pub state: &'static str,
     /// The attempts, notes and confirmations that are missing.
     pub lost: Vec<String>,
-    /// The status that the file has, and the one that a merge by meaning gives. Empty if they are the same, or if the merge
-    /// by meaning has a conflict.
+    /// The status that the file has, and the one that a merge by meaning gives. Empty if they are the same, if one is
+    /// missing, or if the merge by meaning has a conflict.
     pub status: Vec<String>,
 }
 

@@ -1,4 +1,5 @@
-//! `hook`: texts for agents whose hooks call planwatch: a briefing when a session begins, a reminder when it stops.
+//! `hook`: texts for agents whose hooks call planwatch. The agent gets a briefing when a session begins. The user gets a
+//! reminder when the agent stops.
 //!
 //! Titles, ids and names come from files, so each is put on one line, cut, and stripped of characters that an agent could
 //! interpret.

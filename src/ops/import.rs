@@ -122,7 +122,7 @@ pub fn import(context: &Context, request: &ImportRequest) -> Result<ImportReport
 
 /// The part of a source that is new.
 struct NewSources {
-    /// One for each plan that is to be made.
+    /// For each plan that is to be made, its source.
     sources: Vec<Option<again::Source>>,
     already: Vec<(String, PlanId)>,
     hints: Vec<String>,
@@ -406,7 +406,7 @@ fn with_lost_words(
     unmapped
 }
 
-/// The text of a source. Of a store it contains only the values, because the names of the keys belong to the format.
+/// The text of a source. The names of a store's keys are left out, because they belong to the format.
 pub fn source_text(form: Form, source: &SourceFile) -> String {
     let text = String::from_utf8_lossy(&source.bytes);
     match form {

@@ -19,7 +19,8 @@ pub use crate::api::requests::ListRequest;
 
 #[derive(Debug, Clone)]
 pub enum ListReport {
-    /// `hidden` is the number of further plans that a request with `all` would list.
+    /// `hidden` is the number of further plans that the same request with `all` would list. If the request filters by
+    /// status, `hidden` is 0.
     Plans {
         plans: Vec<PlanShape>,
         hidden: usize,
@@ -46,8 +47,8 @@ impl ListReport {
     }
 }
 
-/// Lists the plans, or the steps of one plan. Without filters, these are the plans that are neither closed nor
-/// archived, or all steps of the plan.
+/// Without a plan, lists the plans; without filters, these are the plans that are neither closed nor archived. With a plan,
+/// lists its steps; without filters, these are all its steps. For a program without steps, lists the program's plans.
 pub fn list(context: &Context, request: &ListRequest) -> Result<ListReport, Error> {
     match &request.plan {
         Some(plan) => steps(context, request, &resolve::plan_for_reading(context, plan)?),

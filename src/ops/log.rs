@@ -45,10 +45,10 @@ pub struct LogEvent {
     /// The first line of the commit's message.
     pub subject: Option<String>,
     pub path: String,
-    /// Lines of the text that were added and removed.
+    /// The number of lines that were added to the text; `lines_removed` is the number of lines that were removed.
     pub lines_added: Option<u64>,
     pub lines_removed: Option<u64>,
-    /// Other keys of the front matter that were changed.
+    /// For [`What::Text`]: the changed keys of the front matter that no other event reports.
     pub keys: Vec<String>,
 }
 
@@ -104,7 +104,7 @@ pub fn changed(lines: Option<(u64, u64)>, keys: &[String], problem: Option<&str>
 pub struct LogReport {
     /// Newest first.
     pub events: Vec<LogEvent>,
-    /// The oldest commit of a shallow clone.
+    /// An oldest commit of a shallow clone. `None`: the clone is not shallow.
     pub begins_at: Option<String>,
     /// There are more events than the limit.
     pub has_more: bool,
@@ -149,8 +149,8 @@ pub fn log(context: &Context, request: &LogRequest) -> Result<LogReport, Error> 
     formerly(id).into_iter().find(is_known).map(|it| report(Some(it))).ok_or(error)
 }
 
-/// Reads up to `most` commits, newest first. Without a `range`, the uncommitted changes come before them. Also returns the
-/// oldest commit of a shallow clone.
+/// Reads the newest `most` commits that changed plans, and sometimes more, newest first. Without a `range`, the uncommitted
+/// changes come before them. Also returns an oldest commit of a shallow clone.
 pub(crate) fn groups(
     context: &Context,
     range: Option<&str>,
@@ -252,7 +252,7 @@ fn followed(context: &Context, id: &str) -> Result<Followed, Error> {
     })
 }
 
-/// The plans and steps that a reference may mean if its plan no longer exists, the most likely one first.
+/// The plans and steps that a reference may mean if no existing plan or step is found for it, the most likely one first.
 fn formerly(id: &str) -> Vec<Followed> {
     match read_reference(id) {
         Reference::Name { whole, step } => {

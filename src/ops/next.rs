@@ -138,8 +138,8 @@ fn among(views: &Views<'_>, asked: &[&Plan], found: &[Next<'_>], most: Option<us
     }
 }
 
-/// The state and the reason if no plan has a ready step. The state is the first of waiting, blocked, draft, complete and
-/// abandoned that any plan has.
+/// The state and the reason if no plan has a ready step. The state is the first of waiting, blocked, draft, complete,
+/// abandoned and empty that any plan has. If there are no plans, the state is empty.
 fn why_none(plans: &Plans, asked: &[&Plan], now: Time) -> (State, String) {
     let states: Vec<_> = asked.iter().map(|it| rules::next(plans, it, now)).collect();
     let Some(best) = states.iter().map(|it| it.state).min() else {

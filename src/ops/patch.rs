@@ -187,7 +187,7 @@ fn refuse_comments(path: &str, bytes: &[u8]) -> Result<(), Error> {
     })
 }
 
-/// Calls `found` for each key and value that is not a collection, in the order of the text.
+/// Calls `found` for each key and each value, except collections and aliases, in the order of the text.
 fn scalars(view: View<'_>, found: &mut impl FnMut(View<'_>)) {
     match view.kind() {
         _ if view.is_alias() => {}

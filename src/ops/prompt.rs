@@ -120,8 +120,8 @@ fn of_step() -> Value {
     })
 }
 
-/// Sample values of the variables that all prompts of a draft have, and `more`. Of the variables `focus_…`, only the one for
-/// `focus` is true.
+/// Sample values of the variables that all prompts of a draft have, and `more`. Of the boolean variables `focus_…`, only the
+/// one for `focus` is true.
 fn of_draft(focus: &str, more: Value) -> Value {
     let is = |it: &str| Value::Bool(it == focus);
     let values = json!({
@@ -189,7 +189,7 @@ pub fn show(context: &Context, name: &str) -> Option<Prompt> {
     Some(own(context, built_in).unwrap_or_else(|| shown(built_in)))
 }
 
-/// A built-in prompt filled in with its sample values. `None`: no prompt has that name.
+/// A built-in prompt filled in with its sample values. `None`: no prompt has that name, or its text cannot be filled in.
 pub fn sample_text(name: &str) -> Option<String> {
     let built_in = find(name).ok()?;
     placeholders::fill(built_in.text, &(built_in.sample)()).ok()

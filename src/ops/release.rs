@@ -1,4 +1,5 @@
-//! `release`: makes steps pending again that the caller has claimed, or whose claims have lapsed.
+//! `release`: ends claims of the caller, or claims that have lapsed. The steps become pending again; with `--expired`, a
+//! step that has used up its attempts becomes failed.
 
 use std::collections::HashMap;
 
@@ -23,7 +24,7 @@ use crate::text::typed::shell_word;
 
 pub use crate::api::requests::ReleaseRequest;
 
-/// Makes each step pending again. If a step is refused, that is reported, and the other steps are still released.
+/// Releases the steps. If a step is refused, the refusal is reported, and the other steps are still released.
 pub fn release(context: &Context, request: &ReleaseRequest) -> Result<ChangeReport, Error> {
     let report = match request.expired && request.ids.is_empty() {
         true => release_all_expired(context, request),
@@ -102,8 +103,8 @@ fn decide(
     who: &Caller,
     message: Option<&str>,
 ) -> Result<StepUpdate, Error> {
-    // If the claim is no longer in the file, there is nothing to write, but its owner can still end the claim's record. The
-    // same is true of a claim from a working tree that was removed.
+    // If the claim is no longer in the file, there is nothing to write, but the claim's owner can still end its record. The
+    // same is true if the claim was made in a working tree that has been removed.
     let taken_back = plans.claims().taken_back(step).or_else(|| plans.claims().left_behind(step));
     if let Some(held) = taken_back.filter(|_| step.status.is(StepStatus::Pending)) {
         let is_owner = match &who.claim {

@@ -97,8 +97,8 @@ fn remove_step(
     Ok(Changed::new(context, &step.id, (&step.title, &step.path), "removed", Value::Null))
 }
 
-/// Ends the claim of a removed step. After a removal with `--force`, the claim is still valid in working trees that still
-/// have the step, because its worker may be active there.
+/// Ends the claim of a removed step. With [`Owner::Forced`], the claim may be another worker's. It then remains valid in
+/// working trees that still have the step, because that worker may be active there.
 fn end_record(context: &Context, plan: &Plan, step: &Step, owner: Owner) {
     match owner {
         Owner::Forced => leases::removed(context, plan, step),
@@ -106,7 +106,7 @@ fn end_record(context: &Context, plan: &Plan, step: &Step, owner: Owner) {
     }
 }
 
-/// Records in the removed file that the step was removed with `--force` while it was in progress.
+/// Records in the removed file that the step was removed with `--force` while another worker had claimed it.
 fn forced(context: &Context, who: &Caller, step: &Step) -> Result<FileOp, Error> {
     let path = PathBuf::from(&step.path);
     let before = context.plans.read(&path)?.bytes;

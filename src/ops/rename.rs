@@ -36,7 +36,7 @@ pub fn is_plan(context: &Context, id: &str) -> Result<bool, Error> {
 }
 
 /// Renames the plan's directory. Also updates ids, dependencies in other plans, the `program` of the plan's children, and
-/// links to its files. Either all of these changes are made, or none.
+/// links to the plan's files. Either all of these changes are made, or none.
 pub fn rename(context: &Context, request: &RenameRequest) -> Result<ChangeReport, Error> {
     let id = resolve::plan(context, &request.id)?;
     foreign::refresh(context, request.mode);

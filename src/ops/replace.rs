@@ -63,7 +63,8 @@ struct Done {
     moves: Vec<(StepId, StepId)>,
 }
 
-/// A dry run before the change. If the list is refused, no claim record in the shared registry has been ended yet.
+/// A dry run before the change. It fails if the list is refused. So no claim record in the shared registry is ended for a
+/// refused list.
 fn tried(
     context: &Context,
     request: &ReplaceRequest,
@@ -196,8 +197,8 @@ impl<'a> Wanted<'a> {
         self.places.steps[item].map(|it| &self.plan.steps[it])
     }
 
-    /// The verb that gives an existing step the status in the list. None if the list states no status, or if the step
-    /// already has it.
+    /// The verb that gives an existing step the status in the list. `None`: the item is a new step, the list states no
+    /// status, or the step already has that status.
     fn verb(&self, item: usize) -> Option<Verb> {
         let (step, status) = (self.step(item)?, self.items[item].status?);
         (!step.standing().is(status)).then(|| Verb::giving(status))
@@ -378,8 +379,8 @@ impl<'a> Wanted<'a> {
         done
     }
 
-    /// Moves the claim records of moved steps. The claim of a removed step remains valid only in other working trees that
-    /// still have the step.
+    /// Moves the claim records of moved steps, and updates the records of steps with a new status. The claim of a removed
+    /// step remains valid only in other working trees that still have the step.
     fn keep_records(&self, after: &Plans, is_forced: bool) {
         let mut moves = Vec::new();
         for step in self.gone.iter().filter_map(|it| self.plan.find(&it.id)) {

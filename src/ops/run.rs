@@ -62,7 +62,8 @@ pub struct RunRequest {
     /// Further environment variables of the processes.
     pub environment: Vec<(OsString, OsString)>,
     pub process: Option<Process>,
-    /// Each step's file is committed after its attempt; with worktrees, all of these files are committed at the end.
+    /// Each step's file is committed after its attempt. With worktrees, all of these files are committed at the end instead,
+    /// if the run's work is merged.
     pub commits: bool,
     /// Each step is worked on in a git working tree of its own.
     pub has_worktrees: bool,
@@ -84,13 +85,13 @@ impl RunRequest {
     }
 }
 
-/// Provides the context of a run, and receives its events. All threads of the run share it.
+/// Provides the context of a run, and receives the run's events. All threads of the run share one surface.
 pub trait Surface: Sync {
     fn context(&self) -> Result<Context, Error>;
     /// The time since the run began.
     fn elapsed(&self) -> Duration;
     fn report(&self, event: &Event<'_>);
-    /// Asks a person, if there is one, whether something may run from now on.
+    /// Asks a person, if there is one, whether `subject` may run from now on.
     fn may_trust(&self, subject: &Subject) -> bool;
 }
 
@@ -101,9 +102,12 @@ pub trait Workers: Sync {
     /// Ends the processes that a dead run has left at work on a claim. `leader` is the worker's first process, if it is
     /// known, and `log` is the log of the claim's work.
     ///
-    /// If `leader` still runs, its process group is ended. If its state is unknown, nothing is ended. Otherwise, processes
-    /// are found by the claim in their environment, and their groups are ended. Among the groups of workers, only that of
-    /// `leader` is ended if `leader` is known. Groups of `verify` commands are always ended.
+    /// - If `leader` still runs, only its process group is ended.
+    /// - If it cannot be seen whether `leader` runs, nothing is ended.
+    /// - If `leader` has ended, its process group and the groups of `verify` commands are ended.
+    /// - If `leader` is not known, the groups of all workers and of `verify` commands are ended.
+    ///
+    /// In the last two cases, the groups are found by the claim in the environment of their processes.
     fn end_left(&self, claim: &str, leader: Option<&Process>, log: Option<&File>);
     fn is_stopped(&self) -> bool;
     /// A fingerprint of the working tree around `root`, except what is in `without`. `None`: it cannot be computed.
@@ -128,7 +132,7 @@ pub struct Job<'a> {
 /// An event of a running process.
 #[derive(Debug, Clone, Copy)]
 pub enum WorkerEvent<'a> {
-    /// The process id of the first process of its group.
+    /// The process has started. Contains the id of the process, which is the first of its process group.
     Started(u32),
     Output(&'a [u8]),
 }
@@ -257,10 +261,10 @@ pub struct RunReport {
 pub struct TreesReport {
     /// The user's branch.
     pub branch: String,
-    /// Whether the user's branch contains all work that the run merged.
+    /// Whether `HEAD` contains all work that the run merged.
     #[serde(rename = "merged")]
     pub is_merged: bool,
-    /// The run's branch with merged work, if the user's branch does not contain that work.
+    /// The run's branch with merged work, if `HEAD` does not contain that work.
     pub unmerged: Option<String>,
     /// The step branches that still exist.
     pub kept: Vec<KeptBranch>,

@@ -255,7 +255,8 @@ fn shown_plan(views: &Views<'_>, plan: &Plan, texts: &Plan, full: bool) -> Shown
 }
 
 fn dependants(views: &Views<'_>, plan: &Plan, id: &StepId) -> Vec<String> {
-    // If an archived and a live plan have the same id, dependencies refer to the live one. So the archived one has none.
+    // If an archived and a live plan have the same id, dependencies refer to the live plan. So steps of the archived plan
+    // have no dependants.
     let is_meant = views.plans.get(&plan.id).is_some_and(|it| it.path == plan.path);
     let steps = views.plans.live().filter(|_| is_meant).flat_map(|it| &it.steps);
     steps.filter(|it| it.depends_on(id)).map(|it| it.id.to_string()).collect()

@@ -63,7 +63,7 @@ pub const ALL: [Skill; 3] = [
     },
 ];
 
-/// The planner's text, with its placeholders.
+/// The text of the planner, the agent that plans together with the user. Its placeholders are not filled in.
 const PLANNER: &str = include_str!("../../templates/agents/planner.md");
 
 impl Skill {
@@ -82,7 +82,7 @@ pub fn find(name: &str) -> Option<&'static Skill> {
     ALL.iter().find(|it| it.name == name)
 }
 
-/// The text of the agent that plans together with the user.
+/// The text of the planner, with its placeholders filled in.
 pub fn planner() -> Result<String, Error> {
     fill("planner", PLANNER, &values(None, ""))
 }

@@ -39,7 +39,7 @@ impl StaleReport {
     }
 }
 
-/// Reads a length of time, and returns it in seconds. `7` means days, `36h` hours and `2w` weeks.
+/// Reads a length of time, and returns it in seconds. `7` means 7 days, `36h` 36 hours and `2w` 2 weeks.
 pub fn read_length(text: &str) -> Result<i64, Error> {
     let days = text.trim().parse::<u32>().ok().map(|it| i64::from(it) * DAY);
     let weeks = || Some(text.trim().strip_suffix('w')?.parse::<u32>().ok().map(i64::from)? * 7 * DAY);

@@ -24,7 +24,8 @@ pub use crate::api::requests::StatsRequest;
 const DAY: i128 = 86_400_000_000_000;
 /// The maximum number of waiting steps that are listed.
 const LONGEST: usize = 10;
-/// Weeks without a closed step are listed if the first and the last week are at most this many weeks apart.
+/// If the first and the last week with a closed step are at most this many weeks apart, the weeks between them are listed
+/// even if no step was closed in them.
 const MOST_WEEKS: i128 = 520;
 
 /// The steps that were closed in a week.
@@ -69,7 +70,8 @@ pub struct Worker {
 /// The time from when a step was ready to when it was closed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Durations {
-    /// The number of closed steps for which both times are recorded.
+    /// The number of steps that count: they were closed in the requested period, and both times are recorded and in the
+    /// right order.
     pub steps: usize,
     pub median_seconds: Option<i64>,
     pub p90_seconds: Option<i64>,

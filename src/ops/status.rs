@@ -27,17 +27,17 @@ pub use elsewhere::OnBranch;
 pub struct Attention {
     pub reason: Reason,
     pub step: StepShape,
-    /// For an overdue step, the end of its due day; otherwise, the same time as [`Standing::since`]. `None`: the time is not
-    /// known.
+    /// For an overdue step, the end of the due day. Otherwise, the time that [`Standing::since`] has without `held`. `None`:
+    /// the time is not known, the step is faulty, or it only waits for a confirmation.
     pub since: Option<Time>,
-    /// The last attempt's outcome and notes, in one line.
+    /// The last attempt's outcome and the first line of its notes.
     pub last: Option<String>,
 }
 
 #[derive(Debug, Clone)]
 pub struct Finished {
     pub step: StepShape,
-    /// The time of the attempt that closed it, or else the modification time of its file.
+    /// The time of the attempt that closed the step, or else the modification time of the step's file.
     pub at: Time,
     /// The author of the attempt that closed the step.
     pub by: Option<String>,
@@ -144,8 +144,8 @@ pub fn status(context: &Context, request: &StatusRequest) -> Result<StatusReport
     with_most(context, request, usize::MAX)
 }
 
-/// Like [`status`], but describes only the first `most` steps that need attention, that are ready, and that were
-/// finished.
+/// Like [`status`], but describes at most `most` steps in each of three parts: the steps that need attention, the ready
+/// steps and the finished steps.
 pub fn with_most(context: &Context, request: &StatusRequest, most: usize) -> Result<StatusReport, Error> {
     let Loaded { plans, problems: mut beside, .. } = LoadQuery::all().with_other_problems().load(context)?;
     beside.extend(knowledge::problems(context));

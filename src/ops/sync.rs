@@ -64,8 +64,9 @@ pub struct SyncReport {
     pub claims: Vec<SharedClaim>,
     /// The claims of this clone that were settled, are still unsettled, or turned out to be lost.
     pub settled: Vec<SettledClaim>,
-    /// The number of records that were removed. A record is removed if the branch contains its work. It is also removed if
-    /// the step has another id on the branch, or if the claim has lapsed and the step is closed on the branch.
+    /// The number of records that were removed. A record is removed if the shared branch contains its work, or if the step
+    /// has another id on that branch. If the step is closed there, the record of another clone's lapsed claim is removed,
+    /// too.
     pub removed: usize,
 }
 
@@ -254,7 +255,8 @@ fn renew_at(sync: &Sync<'_>) -> Result<Vec<OwnRecord>, Error> {
 
 fn watch_at(sync: &Sync<'_>, reported: &mut Reported) -> Result<Vec<Elsewhere>, Error> {
     let own = || sync.state.all_own().into_iter().map(|it| it.claim);
-    // A command may make or give up a claim of this clone while the claims are listed.
+    // A command may make or give up a claim of this clone while the claims are listed. So the clone's claims are read both
+    // before and after the listing.
     let mut known: HashSet<String> = own().collect();
     let before = reported.seen.clone().unwrap_or_else(|| sync.state.seen());
     let seen = sync.look()?.seen;
@@ -267,13 +269,14 @@ fn watch_at(sync: &Sync<'_>, reported: &mut Reported) -> Result<Vec<Elsewhere>, 
     Ok(changes)
 }
 
-/// Makes the registry call `on_change` soon after each change by another machine. Returns false if claims are not shared, or
-/// if the registry does not report changes.
+/// Makes the registry call `on_change` soon after another client has changed a record. Renewals are not reported, and other
+/// changes can be missed. Returns false if claims are not shared, the setup cannot be used, or the registry reports no
+/// changes.
 pub fn on_change(context: &Context, on_change: Box<dyn Fn() + Send + std::marker::Sync>) -> bool {
     Sync::of(context).ok().flatten().is_some_and(|it| it.watch(on_change))
 }
 
-/// `None`: the plans here do not have the step, or it cannot be loaded.
+/// `None`: the record does not say which step it is for, the plans here do not have the step, or it cannot be loaded.
 fn elsewhere(context: &Context, change: &SeenChange) -> Option<Elsewhere> {
     let id = change.record.step_id()?;
     let plans = LoadQuery::step(&id).without_claims().load(context).ok()?.plans;

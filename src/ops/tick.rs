@@ -47,7 +47,7 @@ pub fn tick(context: &Context, request: &TickRequest) -> Result<ChangeReport, Er
     ending::fenced(context, None, |_| change_one_by_one(context, "tick", ids, Mode::Write, write))
 }
 
-/// The byte offset in the file of the character between the brackets.
+/// The offset of the character between the box's brackets, in bytes from the start of the file.
 fn place(file: &[u8], request: &TickRequest, has_aims: bool) -> Result<usize, Error> {
     let changed = || {
         let hint = "look at it again: its text is different now";

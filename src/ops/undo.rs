@@ -24,7 +24,7 @@ use crate::store::{commit, idempotency, leases};
 
 pub use crate::api::requests::UndoRequest;
 
-/// A change that can be undone; lists are newest first.
+/// A change in the undo log. In lists, the newest change comes first.
 #[derive(Debug, Clone, Serialize)]
 pub struct UndoItem {
     pub id: String,
@@ -230,7 +230,7 @@ fn source_of(op: &FileOp) -> Option<&Path> {
     }
 }
 
-/// Whether a step's file loses its claim. `None`: the operations do not change the file.
+/// Whether a step's file loses its claim. `None`: the operations do not change, move or remove the file.
 fn is_lost(context: &Context, plan: &Plan, step: &Step, ops: &[FileOp]) -> Option<bool> {
     let mut path = PathBuf::from(&step.path);
     let mut touched = None;

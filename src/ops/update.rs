@@ -21,7 +21,7 @@ pub use crate::store::step_moves::{AttemptRequest, MoveRequest, not_allowed_as_s
 
 /// Applies the verb to each id in turn. A refused id is reported, and the other ids are still changed.
 ///
-/// If there is only one id and it is refused, the request fails with that error.
+/// If there is only one id and it is refused, the request fails with the error of the refusal.
 pub fn move_steps(context: &Context, request: &MoveRequest) -> Result<ChangeReport, Error> {
     // A move that is refused here must not end the claim's record at the registry.
     let may_end = |step: &StepId| {

@@ -30,8 +30,8 @@ pub struct Put<T> {
     pub now: T,
 }
 
-/// Creates a plan with the requested text. If a plan with this name and text exists already, nothing changes. If the plan
-/// has another text, the request is refused.
+/// Creates a plan with the requested text. If a plan with this name and text exists already, nothing changes. If the
+/// existing plan has another text or is archived, the request is refused.
 pub fn put_plan(context: &Context, request: &PlanText) -> Result<Put<PlanShape>, Error> {
     if request.title.trim().is_empty() {
         return Err(Error::usage("the title is empty", "give the plan a title"));
@@ -41,7 +41,7 @@ pub fn put_plan(context: &Context, request: &PlanText) -> Result<Put<PlanShape>,
         return Ok(Put { is_new: false, now: same });
     }
     let mut writing = Transaction::begin(context, "new", Mode::Write)?;
-    // Another process may have created it meanwhile.
+    // Another process may have created the plan meanwhile.
     if let Some(same) = same_plan(context, &id, &request.body)? {
         return Ok(Put { is_new: false, now: same });
     }
@@ -66,7 +66,8 @@ fn id_of(context: &Context, title: &str) -> PlanId {
     if load::exists(context, &exact) { exact } else { PlanId::new(id::slug(title, &|_| false)) }
 }
 
-/// `None`: there is no such plan, or it has no `plan.md`.
+/// The existing plan, if it has this text. `None`: there is no plan with this id, or it has no `plan.md`. Fails if the plan
+/// is archived or has another text.
 fn same_plan(context: &Context, id: &PlanId, text: &str) -> Result<Option<PlanShape>, Error> {
     let Some(plan) = load::one_plan(context, id)?.filter(|it| it.etag.is_some()) else { return Ok(None) };
     let bytes = context.plans.read(Path::new(&plan.path))?.bytes;

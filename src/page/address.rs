@@ -10,7 +10,7 @@ const ARCHIVE: &str = "_archive";
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Target {
-    /// `http`, `https` or `mailto`, as it was written.
+    /// An address with the scheme `http`, `https` or `mailto`, without the white space around it.
     Outside(String),
     /// An anchor in the same text, without the `#`.
     Here(String),
@@ -22,8 +22,10 @@ pub enum Target {
 
 /// Reads an address in a file of `directory`, which is relative to the plans directory.
 ///
-/// Returns `None` for addresses that must not become links: other schemes, absolute paths, paths that leave the plans
-/// directory.
+/// Returns `None` for addresses that must not become links: empty addresses, other schemes, absolute paths, paths that
+/// leave the plans directory or name the directory itself, and addresses with control characters, backslashes or bytes
+/// that are not UTF-8.
+///
 /// The caller checks whether the plan, step or file exists.
 pub fn read(directory: &str, address: &str) -> Option<Target> {
     let address = address.trim();

@@ -41,7 +41,7 @@ pub enum Kind {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Node {
-    /// The step's id, or the phase's name; empty for the steps without a phase.
+    /// The step's id, or the phase's name; empty for the node that stands for all steps without a phase.
     pub id: String,
     /// The number of a step, which is shown before its title; empty for the other kinds.
     pub number: String,
@@ -64,7 +64,8 @@ pub struct Graph {
 }
 
 impl Graph {
-    /// Selects what a view of a plan shows. `None` if that is too much to draw, or there is no such step.
+    /// Selects what a view of a plan shows. `None`: this is too much to draw, or the plan does not have the steps that the
+    /// view names.
     pub fn of(plan: &PlanShape, steps: &[StepShape], view: View<'_>) -> Option<Self> {
         let mut graph = view::select(plan, steps, view)?;
         edges::reduce(&mut graph);

@@ -19,7 +19,7 @@ pub trait Addresses {
     /// for links to other sites or within the text.
     fn link(&self, target: &str) -> Option<String>;
 
-    /// Returns the address from which an image is loaded. With `None`, the image becomes a link, or its text.
+    /// Returns the address from which an image is loaded. With `None`, a link or plain text replaces the image.
     fn image(&self, target: &str) -> Option<String>;
 }
 

@@ -1,4 +1,4 @@
-//! Prepares text that people wrote for a page: shows characters that would hide or reorder it, and clips long text.
+//! Prepares people's text for a page: makes characters visible that would hide or reorder the text, and clips long text.
 
 use std::borrow::Cow;
 use std::fmt::Write;
@@ -67,7 +67,8 @@ pub fn words(word: &str) -> String {
     one_line(&word.replace('_', " "))
 }
 
-/// Marks, embeddings, overrides and isolates: they change the order in which other characters are shown.
+/// Whether a character is a bidirectional mark, embedding, override or isolate. These change the order in which other
+/// characters are shown.
 fn is_bidi_control(c: char) -> bool {
     matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }

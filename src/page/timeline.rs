@@ -50,7 +50,8 @@ impl Row {
         Self::of(step, &course::spans(&records, &[]), marks.collect())
     }
 
-    /// A closed step has a mark at the time when it was closed, and no bar after it.
+    /// `course` contains the statuses of the step. A time during which the step was closed has no bar, but a mark at its
+    /// beginning.
     pub fn of(step: &StepShape, course: &[course::Span], mut marks: Vec<Mark>) -> Self {
         let mut spans = Vec::new();
         for it in course {

@@ -26,7 +26,7 @@ pub fn encode_into(value: &impl BorshSerialize, bytes: &mut Vec<u8>) {
     value.serialize(bytes).expect("a vector can be written, and lengths fit into 32 bits");
 }
 
-/// Decodes the output of [`encode`]; `None` for any other bytes.
+/// Decodes the output of [`encode`]. `None`: the bytes do not represent a value of this type.
 pub fn decode<T: BorshDeserialize>(bytes: &[u8]) -> Option<T> {
     borsh::from_slice(bytes).ok()
 }

@@ -74,7 +74,7 @@ pub struct InForce {
     pub by: Option<String>,
     /// `None`: the claim holds while its process runs.
     pub until: Option<Time>,
-    /// The working tree where it was made; `None`: this one.
+    /// The other working tree where it was made; `None`: it was made in this one, or on another machine.
     pub worktree: Option<String>,
     /// The other machine where it was made; `None`: this one.
     pub host: Option<String>,
@@ -169,10 +169,11 @@ impl Claims {
         self.held.get(step).map(Vec::as_slice).unwrap_or_default()
     }
 
-    /// Returns why the claim in the step's file may be taken over; `None`: it is in force, or there is none.
+    /// Returns why the claim in the step's file may be taken over. `None`: the claim is in force, the file contains no
+    /// claim, or the step is not in progress.
     ///
-    /// A claim without a record on this machine lapses by its own time stamp, or when another claim takes over the
-    /// step.
+    /// If this machine has no record of the claim, or only a record that its work has ended, the claim lapses by its own
+    /// time stamp. It lapses earlier if it becomes void ([`Self::is_void`]).
     pub fn lapse(&self, step: &Step, now: Time) -> Option<Lapse> {
         let claim = step.claim.as_ref().filter(|_| step.status.is(StepStatus::InProgress))?;
         match self.of(&step.id).iter().find(|it| is_live(it) && it.claim == claim.id) {
@@ -197,7 +198,7 @@ impl Claims {
         records.iter().filter(|it| it.holding != Holding::Here).find(is_later)
     }
 
-    /// Returns the claim that holds a step although its file does not contain it.
+    /// Returns the claim that holds a step although the step's file does not contain the claim.
     ///
     /// If the step is closed in its own file, every claim on it has ended.
     pub fn holder(&self, step: &Step) -> Option<&HeldClaim> {

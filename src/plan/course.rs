@@ -54,7 +54,7 @@ fn status_after(outcome: &str) -> Option<StepStatus> {
 }
 
 /// Returns the statuses of a step in chronological order, without a gap. The last one is the present status, if the time at
-/// which it began is known. `seen` is in the order of the commits.
+/// which it began is known. `seen` is in the order of the commits, oldest first.
 pub fn spans(records: &Records<'_>, seen: &[Seen]) -> Vec<Span> {
     let mut course = Course(recorded(records));
     course.0.sort_by_key(|it| it.0);
@@ -117,8 +117,8 @@ impl Course {
             }
             spans.push(Span { status, from, to: None });
         }
-        // No record says when the present status began. The last commit, if there is one, is the latest possible time.
-        // Without a commit, the last span is left out.
+        // If the last span has another status than the present one, no record says when the present status began. The last
+        // commit, if there is one, is the latest possible time. Without a commit, the last span is left out.
         if let Some(open) = spans.pop_if(|it| it.status != now)
             && let Some(last) = last
         {

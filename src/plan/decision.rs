@@ -206,8 +206,8 @@ impl NewDecision {
         changes
     }
 
-    /// Returns whether reading the file gives back this decision. A heading in the text, for example, could end its
-    /// section too early.
+    /// Returns whether `read`, which was read from the file of this decision, has the same topic, text and reasoning. A
+    /// heading in the text, for example, could end the section of the text too early.
     pub fn round_trips_as(&self, read: &Decision) -> bool {
         read.problems.iter().all(|it| !it.code.refuses_writing())
             && folded(&read.topic) == folded(&self.topic)

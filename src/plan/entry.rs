@@ -23,12 +23,13 @@ fn words(title: &str, instead: &str) -> String {
     if words.is_empty() { instead.to_owned() } else { words.to_owned() }
 }
 
-/// Reads the time in the name of a file; `None` if a person chose the name.
+/// Reads the time at the start of a file's name. `None`: there is no time, because a person chose the name.
 pub fn time_of(name: &str) -> Option<Time> {
     Time::from_stamp(name.split_once('-').map_or(name, |(stamp, _)| stamp))
 }
 
-/// Returns whether a name contains the title as [`name`] writes it; `None` if a person chose the name.
+/// Returns whether a name contains the title as [`name`] writes it. `None`: the name does not begin with a time, because a
+/// person chose it.
 pub(crate) fn agrees(name: &str, title: &str, instead: &str) -> Option<bool> {
     let (stamp, rest) = name.split_once('-')?;
     Time::from_stamp(stamp)?;
@@ -52,8 +53,8 @@ pub fn folded(title: &str) -> String {
     one_line(title).nfc().map(fold).collect::<String>().nfc().collect()
 }
 
-/// The id that a name or a path refers to. The files with these ids are in `directory`. `None`: the path is in another
-/// directory, or the name is empty.
+/// Returns the id to which a name refers, or the path of a file in `directory`. `None`: the path is in another directory, or
+/// the name is empty.
 pub fn named_in<'a>(name: &'a str, directory: &str) -> Option<&'a str> {
     let is_meant = match name.rsplit_once('/') {
         Some((parent, _)) => parent.rsplit('/').next() == Some(directory),

@@ -96,7 +96,7 @@ impl<'a> Fields<'a> {
         self.problems.push(Problem::at_byte(self.path, self.file, at, code, message, hint));
     }
 
-    /// A scalar of any YAML type, as it is written.
+    /// The text of a scalar of any YAML type. Numbers and truth values keep their spelling. A list or a mapping is reported.
     pub(crate) fn text(&mut self, key: &str) -> Option<String> {
         let value = self.get(key)?;
         if let Some(text) = value.text() {
@@ -179,7 +179,7 @@ impl<'a> Fields<'a> {
         time
     }
 
-    /// The items of a list; a scalar or a mapping in its place is reported, and the result is `None`.
+    /// The items of a list. `None`: the key is missing or null, or its value is a scalar or a mapping, which is reported.
     pub(crate) fn items(&mut self, key: &str) -> Option<Vec<View<'a>>> {
         let value = self.get(key)?;
         if value.kind() == Kind::List {

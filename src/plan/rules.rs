@@ -169,7 +169,8 @@ fn dependency<'a>(plans: &'a Plans, plan: &'a Plan, id: &StepId) -> Option<&'a S
     if id.plan == plan.id { plan.find(id) } else { plans.step(id) }
 }
 
-/// Returns whether a person must confirm the step or its phase, and the confirmation if there is one.
+/// Returns whether a person must confirm the step or its phase, and the confirmation; `None` if there is none or another
+/// one is still missing.
 pub fn confirmation<'a>(plan: &'a Plan, step: &'a Step) -> (bool, Option<&'a Confirmation>) {
     let phase = step.phase.as_ref();
     let is_gated = step.needs_confirmation || phase.is_some_and(|it| plan.confirm_phases.contains(it));
@@ -291,8 +292,10 @@ pub struct Next<'a> {
     pub why: String,
 }
 
-/// Returns the state that `next` reports for a plan. For a program, returns the state among those of its plans and its
-/// own steps that comes first in [`State`].
+/// Returns the state that `next` reports for a plan.
+///
+/// For a program, considers the program itself and its children, except plans without steps, and returns the state that
+/// comes first in [`State`]. The children of an archived program do not count.
 pub fn state(plans: &Plans, plan: &Plan, now: Time) -> State {
     if plan.kind != PlanKind::Program || plan.is_archived {
         return next(plans, plan, now).state;
@@ -301,8 +304,8 @@ pub fn state(plans: &Plans, plan: &Plan, now: Time) -> State {
     asked.map(|it| next(plans, it, now).state).min().unwrap_or(State::Empty)
 }
 
-/// Returns the ready step of a plan with the lowest number, or the reason why there is none. Steps that are given up are
-/// ignored.
+/// Returns a plan's ready step with the lowest number, or the reason why there is none. A step that is given up
+/// (`Claims::is_given_up`) is not returned.
 pub fn next<'a>(plans: &'a Plans, plan: &'a Plan, now: Time) -> Next<'a> {
     let answer = |state, step, why| Next { plan, state, step, why };
     if let Some((state, why)) = closed_state(plan) {
@@ -327,7 +330,9 @@ pub fn next<'a>(plans: &'a Plans, plan: &'a Plan, now: Time) -> Next<'a> {
     answer(State::Blocked, None, why_blocked(plans, plan, now))
 }
 
-/// Returns the number and worker of a step that is claimed or in progress, as in `1 (ann)`; `None` for other steps.
+/// Returns the number and worker of a step, as in `1 (ann)`, or only the number if the worker is unknown.
+///
+/// Returns `None` unless the step is in progress or a claim is its only obstacle.
 fn worked_on(plans: &Plans, plan: &Plan, step: &Step, now: Time) -> Option<String> {
     let by = match plans.claims().holder(step) {
         Some(held)
@@ -378,14 +383,15 @@ pub fn why_ready(plans: &Plans, plan: &Plan, step: &Step, now: Time) -> String {
         (1, _) => format!("{}, which it depends on, is closed", list("step", &closed)),
         (_, _) => format!("{}, which it depends on, are closed", list("step", &closed)),
     };
-    // A problem from the Steps list, which has the path of `plan.md`, is ignored: it has this code only if the front
-    // matter has `depends`, which overrides the list.
+    // A problem from the Steps list has the path of `plan.md`. It is ignored, because it has this code only if the step's
+    // front matter has `depends`, which overrides the list.
     let unclear =
         step.problems.iter().find(|it| it.code == Code::DependenciesUnclear && it.path == step.path);
     unclear.map_or_else(|| why.clone(), |it| format!("{why}, but {}", it.message))
 }
 
-/// Names one obstacle of each open step, for at most five steps. Dependencies on steps of the same plan are left out.
+/// Names one obstacle of each open step, and each obstacle once. After five obstacles, only the number of the others
+/// follows. Claims and dependencies on steps of the same plan are left out.
 fn why_blocked(plans: &Plans, plan: &Plan, now: Time) -> String {
     if plan.is_faulty() {
         return "plan.md has an error; `check` names it".to_owned();
@@ -485,7 +491,8 @@ impl PartialEq for Turn<'_> {
 
 impl Eq for Turn<'_> {}
 
-/// Explains why the first of several candidates comes before the second; `None` if only the plan's name decides.
+/// Explains why the first candidate comes before the second; `None` if there is no second one, or if only the plan's name
+/// decides.
 pub fn why_first(plans: &Plans, found: &[Next<'_>]) -> Option<String> {
     let [first, second, ..] = found else { return None };
     let waiting = Waiting::of(plans);
@@ -509,7 +516,7 @@ fn rank(plan: &Plan, step: Option<&Step>, waiting: &Waiting<'_>) -> Rank {
     (Reverse(priority), Reverse(n_waiting), age, plan.id.clone())
 }
 
-/// Which open steps wait for a step, directly or through others. Steps are stored as numbers, because there are many.
+/// Which open steps wait for a step, directly or through others. Steps are stored as indices, because there are many.
 struct Waiting<'a> {
     finder: Finder<'a>,
     /// For each step, the index in `dependants` at which the steps that wait for it begin. The last entry is the length

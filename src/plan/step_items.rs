@@ -24,12 +24,12 @@ pub(crate) struct StepItem {
     pub(crate) number: Option<StepNumber>,
     /// The text below the heading, with LF line ends; empty if there is none.
     pub(crate) text: String,
-    /// Its front matter keys, without `id`, `title` and `depends`. The status in them is used only for a new step.
+    /// The item's front matter keys, without `id`, `title` and `depends`. The status in them is used only for a new file.
     pub(crate) keys: Vec<Change>,
     /// The status that the list gives; `None`: an existing step keeps its status.
     pub(crate) status: Option<StepStatus>,
     pub(crate) notes: Vec<String>,
-    /// `None`: the list does not state any.
+    /// `None`: the list states no dependencies for the item.
     pub(crate) depends: Option<Vec<Dependency>>,
 }
 
@@ -146,7 +146,7 @@ fn sectioned(text: &str, words: &Words) -> Result<(Vec<(StepNumber, Draft)>, Str
     Ok((plan.steps, plan.plan.map(|it| it.text).unwrap_or_default()))
 }
 
-/// Refuses a Steps list in which some items name steps and others do not, because the others would be ignored.
+/// Refuses a Steps list in which only some items name steps, because the other items would be ignored.
 fn check_own_list(text: &str) -> Result<(), NotSteps> {
     let outline = markdown::outline(text);
     let listed = steps_list::read(&PlanId::new("steps"), &outline);
@@ -169,7 +169,7 @@ fn is_title(line: &str) -> bool {
     line.starts_with("# ")
 }
 
-/// `step-2: …` identifies the step; `2. …` is only a list number.
+/// Returns the number in `step-2: …`, which identifies a step. The number in `2. …` is only a list number.
 fn own_number(heading: &str) -> Option<StepNumber> {
     let start = heading.trim_start_matches(['[', '*', '`']);
     let (word, rest) = start.split_at_checked("step-".len())?;
@@ -180,7 +180,7 @@ fn own_number(heading: &str) -> Option<StepNumber> {
 struct Numbers {
     /// The numbers of items that begin with `step-N`.
     labels: Vec<Option<StepNumber>>,
-    /// The numbers of the items in the document, or numbers from 1 if it has none.
+    /// The numbers that the document gives the items; 1, 2, 3 … if an item has none, or if the numbers do not ascend.
     counted: Vec<StepNumber>,
 }
 
@@ -194,7 +194,7 @@ impl Numbers {
 }
 
 /// Returns the dependencies of an item: other items or, where no item matches, existing steps. `None` if the document
-/// states none.
+/// states none for the item.
 fn waits(
     plan: &Plan,
     nth: usize,

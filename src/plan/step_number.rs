@@ -75,13 +75,13 @@ impl StepNumber {
         Ok(Self::whole(self.whole + 1))
     }
 
-    /// Returns half of this number. If this is the lowest number of the plan, no step has the result.
+    /// Returns half of this number. No step has that number if this one is the lowest of the plan.
     pub fn below(&self) -> Result<Self, NoRoom> {
         let zero = Self::whole(0);
         if *self == zero { Err(NoRoom) } else { zero.midpoint(self) }
     }
 
-    /// Returns this number plus 1, with the same fraction, as the number for a step after the last one.
+    /// Returns this number plus 1; the fraction stays. A new step after the last step of a plan gets such a number.
     pub fn plus_one(&self) -> Result<Self, NoRoom> {
         let whole = self.successor()?.whole;
         Ok(Self { whole, fraction: self.fraction.clone() })

@@ -104,7 +104,7 @@ pub(crate) fn with_step(
     if is_named { file.to_vec() } else { with_line(plan, file, number, title, depends) }
 }
 
-/// Returns a `plan.md` with a list of these steps. The file is unchanged if it already has a list.
+/// Returns a `plan.md` with a list of these steps. The file is unchanged if it already has a list, or if there are no steps.
 ///
 /// The list follows the text below the heading Steps. If there is no such heading, heading and list are added at the end
 /// of the file.
@@ -167,7 +167,7 @@ pub(crate) fn with_line(
 }
 
 /// Returns a `plan.md` in which the line of a step has another title and other dependencies. If `depends` is `None`, the
-/// line keeps its dependencies. The lines below it usually stay (see `edit::retold`).
+/// line keeps its dependencies. The lines below the step's line usually stay (see `edit::retold`).
 pub(crate) fn with_changed_line(
     plan: &PlanId,
     file: &[u8],
@@ -317,7 +317,7 @@ fn read_item(plan: &PlanId, item: &Item) -> Option<Listed> {
     })
 }
 
-/// The title, including text between and after the dependencies on the item's first line.
+/// The title on the first line of an item, including text between and after the dependencies.
 fn title(text: &str, line: &Line, groups: &[Group]) -> String {
     let mut title = line.title.clone();
     for (nth, group) in groups.iter().enumerate() {

@@ -40,14 +40,16 @@ impl PlanSummaries {
         Self(Plans::judged(summaries.into_iter().map(|it| it.0).collect()))
     }
 
-    /// Applies a function to the plans, such as one that adds claims. It may read only the fields that rules read, too.
+    /// Applies a function to the plans, for example one that adds claims. The function may read only the fields that rules
+    /// read.
     #[must_use]
     pub fn map(self, of: impl FnOnce(Plans) -> Plans) -> Self {
         Self(of(self.0))
     }
 
-    /// Returns the plans, for rules, counts and the contents of a plan's own file. Most steps are reduced, so only the
-    /// fields that rules and counts need may be read. If a rule found a step ready, all its fields may be read.
+    /// Returns the plans, for rules, counts and the contents of a plan's own file without its body. Most steps are reduced,
+    /// so of a step only the fields that rules and counts need may be read. If a rule found a step ready, all fields of the
+    /// step may be read.
     pub fn with_reduced_steps(&self) -> &Plans {
         &self.0
     }

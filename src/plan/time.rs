@@ -47,7 +47,7 @@ impl fmt::Display for Day {
 impl FromStr for Day {
     type Err = NotADay;
 
-    /// Reads exactly `YYYY-MM-DD`.
+    /// Reads `YYYY-MM-DD` and no other form; blanks around it are ignored.
     fn from_str(text: &str) -> Result<Self, NotADay> {
         let is_form =
             |(at, it): (usize, u8)| if matches!(at, 4 | 7) { it == b'-' } else { it.is_ascii_digit() };

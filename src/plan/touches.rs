@@ -20,7 +20,7 @@ pub fn overlap(a: Option<&[String]>, b: Option<&[String]>) -> bool {
 struct Pattern {
     start: String,
     is_wild: bool,
-    /// Its target cannot be determined from the text.
+    /// Whether the text does not tell which files the pattern means, as in `../a`.
     is_unclear: bool,
 }
 

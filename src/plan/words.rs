@@ -148,7 +148,7 @@ impl<S: Status> Stated<S> {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Words {
     own: BTreeMap<String, String>,
-    /// The project's own words as they are written in its configuration.
+    /// The project's own words, in the spelling of its configuration.
     spelled: Vec<String>,
 }
 
@@ -166,7 +166,7 @@ impl Words {
         read_folded(&folded).or_else(|| read_folded(self.own.get(&folded)?))
     }
 
-    /// Returns the project's own words as they are written in its configuration, each with the status that it means.
+    /// Returns the project's own words, in the spelling of its configuration, each with the status that it means.
     pub fn own<S: Status>(&self) -> impl Iterator<Item = (&str, S)> {
         self.spelled.iter().filter_map(|it| Some((it.as_str(), self.read(it)?)))
     }

@@ -260,7 +260,8 @@ fn until_heard(mut n_ended: usize, receiver: &Receiver<Message>) {
     }
 }
 
-/// Reads to the end and returns true, or returns false as soon as `fits` returns false for the bytes read so far.
+/// Reads to the end or to an error, and returns true. Returns false as soon as `fits` returns false for the bytes read so
+/// far.
 fn read(mut from: impl Read, kept: &Kept, fits: impl Fn(&mut Vec<u8>) -> bool) -> bool {
     let mut part = [0; 8192];
     loop {

@@ -1,4 +1,4 @@
-//! Passes the terminal to another planwatch process while the board waits, or to the shell.
+//! Passes the terminal of the board to another planwatch process or to the shell, until the board continues.
 
 use std::ffi::OsString;
 use std::io;

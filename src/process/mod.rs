@@ -1,4 +1,4 @@
-//! Starts processes, except git, which [`crate::git`] starts.
+//! Starts all processes but git, which [`crate::git`] starts, and the browser, which the binary opens.
 
 #![expect(clippy::disallowed_methods, reason = "this is the layer that the ban points to")]
 

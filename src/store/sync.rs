@@ -450,7 +450,6 @@ pub(crate) fn renewed_elsewhere(context: &Context) -> Vec<StepId> {
     let seen =
         state.seen().records.into_iter().filter(|(name, it)| name.is_in(state.dir()) && !it.has_lapsed);
     let records = seen.filter_map(|(_, it)| it.record);
-    let is_theirs =
-        |it: &Record| it.state == State::Claimed && it.ttl < TTL && !own.contains(&it.id);
+    let is_theirs = |it: &Record| it.state == State::Claimed && it.ttl < TTL && !own.contains(&it.id);
     records.filter(is_theirs).filter_map(|it| it.step_id()).collect()
 }

@@ -250,7 +250,8 @@ impl Taken {
     }
 }
 
-/// The plans that match, and the steps of the plan if only one matches.
+/// For a word without a colon, the plans that match, and the steps of the plan if only one matches. Otherwise the steps of
+/// the plan before the colon.
 fn plans_and_steps(context: &Context, begun: &str) -> Vec<CompletionCandidate> {
     let named = |plan: &str| -> Vec<CompletionCandidate> {
         let steps = completion::steps(context, plan).into_iter();

@@ -1,6 +1,7 @@
 //! Aligned tables that are fitted to the width of the terminal. Without a width, as in a pipe, nothing is cut.
 //!
-//! The texts of cells are escaped here. The caller must escape short forms and lines with `output::escaped`.
+//! The texts of cells are escaped here. The short forms of cells, and lines across all columns, are not: the caller must
+//! escape them with `output::escaped`.
 
 use anstyle::Style;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
@@ -195,8 +196,8 @@ impl Table {
         })
     }
 
-    /// The columns that have a text in some row: the index and the width of each. The width is that of the widest text
-    /// or of the head.
+    /// The columns that have a text in some row: the index and the width of each. The width is that of the widest text or
+    /// that of the head, whichever is larger.
     fn shown_columns(&self, words: Words) -> Vec<(usize, usize)> {
         let wanted = |at: usize| {
             let widths = self.cells().filter_map(|it| it.get(at)).map(|it| it.text(words).width());

@@ -1,5 +1,5 @@
-//! Reads parts of the command line before clap parses it: the output format for its errors, its verb, and the words
-//! of `search` that begin with `-`.
+//! Reads parts of the command line before clap parses it: the form and the colours of clap's error messages, the verb, and
+//! the words of `search` that begin with `-`.
 
 use std::ffi::OsString;
 
@@ -37,7 +37,8 @@ pub(crate) fn look(typed: &[OsString]) -> Typed {
 /// Precedes a word that begins with `-` but is not an option. An argument of a process cannot contain this character.
 pub(crate) const TEXT_MARK: char = '\0';
 
-/// Marks the words of `search` that begin with `-` but are search text, such as the exclusion `-token`.
+/// Marks the words of `search` (or `recall`, its other name) that begin with `-` but are search text, such as the exclusion
+/// `-token`.
 ///
 /// Words that begin with `--` are not marked, so that clap reports a misspelled option.
 pub(crate) fn with_texts_marked(typed: &[OsString]) -> Vec<OsString> {
@@ -78,8 +79,8 @@ fn verb_at(typed: &[OsString]) -> Option<usize> {
     None
 }
 
-/// Whether the value of an option may be the next word. Contains only options of `search` and options that all verbs
-/// have.
+/// Whether the word is an option whose value is the next word. Only the options of `search`, and those that every verb has,
+/// are known here.
 fn takes_value(word: &str) -> bool {
     matches!(word, "--plans" | "--color" | "--limit" | "--kind" | "--since" | "-C")
 }

@@ -100,8 +100,8 @@ const TAKEN_BACK: &[(&str, Option<&str>, Option<&str>)] = &[
     ("/plans/_archive/q/plan.md", Some("q\n"), None),
 ];
 
-/// Like `squash`: the text of the first step grows, a file with its old text is created in the archive, and the file of
-/// the second step moves to the archive.
+/// Like `squash`: the text of the first step grows, a file with its old text is created in the archive, the file of the
+/// second step moves to the archive, and another plan changes.
 fn squash(plans: &PlansDir) -> Result<(), DiskError> {
     let path = PathBuf::from;
     let (old, new) = (OLD.as_bytes().to_vec(), NEW.as_bytes().to_vec());

@@ -117,7 +117,7 @@ struct Outcome<'a> {
     run: &'a Run<'a>,
     ended: Ended,
     left: &'a Left,
-    /// How many unsynced name changes and which unsynced bytes survive the power cut; `None` if there is none.
+    /// How many unsynced name changes and which unsynced bytes survive the power cut; `None` if there is no power cut.
     cut: Option<(usize, Unsynced)>,
 }
 
@@ -170,8 +170,8 @@ impl Outcome<'_> {
         self.ended == Ended::Alive && self.cut.is_none()
     }
 
-    /// Checks that no empty directory is left. One is allowed after a power cut, if an editor saved during the run, or if
-    /// a fault may have prevented its removal.
+    /// Checks that no empty directory is left. An empty directory is allowed in three cases: after a power cut, if an editor
+    /// saved during the run, and if a fault may have prevented its removal.
     fn litter(&self, after: &After) -> Result<(), &'static str> {
         let Script { editor, fault, .. } = self.run.script;
         let is_tidy = after.empty_dirs.is_empty() || editor.is_some();

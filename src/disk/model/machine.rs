@@ -141,7 +141,7 @@ impl Machine {
     }
 
     /// A copy of the machine on which an editor saves step 1 of `p` twice, before call `first` and before call `second`.
-    /// Each save has an additional line. Before call `again`, the editor reads the file for the second save.
+    /// Each save adds a line. Before call `again`, the editor reads the file for the second save.
     pub(crate) fn saved_twice(&self, first: u64, again: u64, second: u64) -> Self {
         let [begins, again, ends] = [first, again, second].map(|it| OPENING + it);
         let editor = Editor { how: Save::RenameTwice, begins, again, ends };
@@ -186,7 +186,7 @@ impl Machine {
         Self(ModelDisk::new(self.0.world().state.clone(), script))
     }
 
-    /// Completes the editor's remaining actions.
+    /// Completes a save that the editor has begun.
     pub(crate) fn finish_saves(&self) {
         let mut world = self.0.world();
         if let Some(editor) = world.script.editor

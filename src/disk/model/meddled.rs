@@ -9,8 +9,8 @@ use crate::disk::PlansDir;
 /// When the other process acts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum When {
-    /// Once, before this call. If the lock of the plans directory has been taken before, the other process does not
-    /// act, because the lock excludes it.
+    /// Once, before this call. If the first process has already taken the lock of the plans directory, the other process
+    /// does not act, because the lock excludes it.
     Call(u64),
     /// Each time before the lock of the plans directory is taken.
     EachLock,

@@ -117,7 +117,8 @@ fn of_two_saves_none_is_deleted_by_planwatch() {
                 let texts = texts(&disk);
                 let is_there = second > n || texts.contains("SAVE2");
                 assert!(is_there, "{task:?} {first} {second}: {done:?}: {texts:?}");
-                // If the file contains the first save at this moment, the second save itself replaces it.
+                // If the file still contains the first save when the second save begins, the second save itself replaces the
+                // first. Then planwatch need not preserve the first save.
                 let between = BlindSave { path: FILE, text: "SAVE2\n", call: u64::MAX };
                 let script =
                     Script { saves: [Some(one), Some(between)], crash: Some(second), ..Script::default() };

@@ -95,8 +95,8 @@ fn a_batch_is_refused_when_a_link_is_replaced_meanwhile() {
     check(batch, false);
 }
 
-/// After a kill, the link is replaced. If the undo log contains the batch, the next command keeps its changes;
-/// otherwise it undoes them.
+/// After a kill, the link is replaced. The next command keeps the changes of the batch if the undo log contains the batch;
+/// otherwise the command undoes them.
 #[test]
 fn a_killed_batch_is_undone_when_the_link_was_replaced_meanwhile() {
     let start = start();

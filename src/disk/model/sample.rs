@@ -19,7 +19,7 @@ impl Sample {
     }
 }
 
-/// The sample of crashes and faults. The full size includes all of them.
+/// The sample of crashes and faults. The full size (see `given`) includes all of them.
 pub(crate) fn sample(bounded: usize) -> Sample {
     Sample { every: given().map_or(bounded, |it| it.unwrap_or(1)), at: 0 }
 }
@@ -30,8 +30,8 @@ pub(super) fn sample_beside_saves(bounded: usize) -> Sample {
     Sample { every: given().map_or(bounded, |it| it.unwrap_or(100)), at: 0 }
 }
 
-/// The sample of the two moments at which an editor's save begins and ends. If the environment sets any size, all are
-/// included.
+/// The sample of pairs of moments: the begin and the end of an editor's save, or the moments of two saves. If the
+/// environment sets any size, all pairs are included.
 pub(super) fn sample_saves(bounded: usize) -> Sample {
     Sample { every: given().map_or(bounded, |_| 1), at: 0 }
 }

@@ -18,7 +18,7 @@ pub(super) struct Inode {
     pub kind: FileKind,
     /// Shared, because tests copy the state thousands of times.
     pub live: Arc<[u8]>,
-    /// The content at the last `sync`; `None` if the file was never synced.
+    /// The content when it was last made durable; `None` if it never was.
     durable: Option<Arc<[u8]>>,
     mode: u32,
     uid: u32,
@@ -235,7 +235,8 @@ impl State {
         (inode.live, inode.mtime, inode.ctime) = (live.into(), clock, clock);
     }
 
-    /// All files and directories below the plans directory, except planwatch's own. The values are the texts of files.
+    /// All files and directories below the plans directory, except planwatch's own. The values are the texts of files;
+    /// directories and links have none.
     pub(super) fn tree(&self) -> BTreeMap<String, Option<String>> {
         let mut found = BTreeMap::new();
         let Ok(plans) = self.find(Path::new("/plans")) else { return found };

@@ -1,5 +1,5 @@
-//! Tests of the undo log: an undo or a batch that is killed at any call and finished by the next command, changes that
-//! block each other, failing calls, and a full disk.
+//! Tests of the undo log: an undo or a batch that is killed at any call, after which the next command finishes or undoes
+//! it; changes that block each other; failing calls; and a full disk.
 
 use super::{Fault, Machine, Open};
 use crate::disk::{FileOp, PlansDir, UndoError};
@@ -37,7 +37,7 @@ fn undo(plans: &PlansDir) -> Option<String> {
     plans.lock(&mut || {}).ok()?.undo().ok().map(|it| it.verb)
 }
 
-/// Takes the lock, which finishes or undoes an interrupted change, and lists the verbs that can be undone.
+/// Takes the lock, which finishes or undoes an interrupted change, and lists the verbs in the undo list.
 fn left(machine: &Machine) -> Vec<String> {
     let plans = machine.plans();
     drop(plans.lock(&mut || {}).unwrap());
@@ -94,7 +94,8 @@ fn change(plans: &PlansDir, verb: &str, file: &str, text: &str) {
     locked.change(&path(file), &mut |_, _| Some(text.as_bytes().to_vec())).unwrap();
 }
 
-/// The entries of the undo list, newest first: the verb, the id, and the code of the error if it cannot be undone now.
+/// The entries of the undo list, newest first: the verb, the id, and the code of the error if the entry cannot be undone
+/// now.
 fn listed(plans: &PlansDir) -> Vec<(String, String, Option<&'static str>)> {
     plans.undo_list().into_iter().map(|it| (it.verb, it.id, it.blocked.map(|it| it.code()))).collect()
 }
@@ -284,7 +285,7 @@ fn a_first_change_that_was_not_recorded_is_named() {
 fn changes_after_one_that_was_not_recorded_are_taken_back_and_that_one_is_named() {
     let start = start();
     let machine = (0..4096).map(|room| start.with_room(room)).find(|it| created(&it.plans())).unwrap();
-    // If a second change cannot be recorded, the log from before the first unrecorded change must stay.
+    // If a second change cannot be recorded, the records from before the first unrecorded change must stay.
     let machine = (0..4096).map(|room| machine.with_room(room)).find(|it| batch(&it.plans())).unwrap();
     let machine = machine.after_kill();
     let plans = machine.plans();

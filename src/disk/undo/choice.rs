@@ -19,7 +19,7 @@ pub struct UndoChange {
     pub at: String,
 }
 
-/// A command whose writes can be undone now, or that `blocked` prevents from being undone.
+/// A command whose writes were not undone.
 #[derive(Debug)]
 pub struct UndoEntry {
     pub id: String,
@@ -29,7 +29,7 @@ pub struct UndoEntry {
     pub by: String,
     /// The paths that it wrote, relative to the plans directory.
     pub paths: Vec<PathBuf>,
-    /// Why it cannot be undone now.
+    /// Why it cannot be undone now; `None` if it can.
     pub blocked: Option<UndoError>,
 }
 
@@ -191,8 +191,8 @@ impl PlansDir {
         Ok((*choice.change(nth), choice.operations(self, nth)?))
     }
 
-    /// The files that later changes have renamed or removed, each with the change that did so. The newest change comes
-    /// first.
+    /// The files that were renamed or removed by changes later than the one with this id, each with that later change.
+    /// The newest change comes first.
     pub fn moved_since(&self, id: Option<&str>) -> Result<Vec<(UndoChange, PathBuf)>, UndoError> {
         let choice = Choice::of(self);
         let first = choice.find(id)? + 1;
@@ -277,7 +277,7 @@ impl PlansDir {
         Ok(ops)
     }
 
-    /// Rejects renames of missing files, and names that are in use again.
+    /// Rejects operations on missing files, and names that are in use again.
     fn check_names(&self, ops: &[FileOp], change: &UndoChange) -> Result<(), UndoError> {
         let is_there = |path: &Path| self.disk.lstat(&self.root.join(path)).is_ok();
         let freed: Vec<_> = ops.iter().filter_map(|it| it.names().0).collect();
@@ -295,7 +295,8 @@ impl PlansDir {
         Ok(())
     }
 
-    /// Reads a file and checks that its content is still the recorded content `new`. If not, the error is its path.
+    /// Reads a file and checks that its content is still the recorded content `new`. If not, or if the file cannot be
+    /// read, the error is `path`.
     fn still(
         &self,
         later: &[Record],

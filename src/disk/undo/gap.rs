@@ -14,7 +14,7 @@ use crate::disk::names::UNDO;
 use crate::disk::plans_dir::PlansDir;
 use crate::disk::write_lock::Locked;
 
-/// The log up to the last change that could not be recorded.
+/// The part of the log before the gap. If more records and another gap follow, the part between the gaps replaces it.
 const GAP: &str = "log.gap";
 
 /// The marker line that is inserted between the two files when they are read.

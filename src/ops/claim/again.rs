@@ -12,8 +12,8 @@ use crate::store::transaction::Mode;
 
 /// Finds the claim that was made for the request's key, and completes its record.
 ///
-/// None if there is no such claim, or if the step no longer has it. The request is then carried out again, because its
-/// caller got no reply and does not know the first claim.
+/// None if there is no such claim, or if its step cannot be found or no longer has the claim. The request is then carried
+/// out again, because its caller got no reply and does not know the first claim.
 pub(super) fn claimed(context: &Context) -> Result<Option<ClaimReport>, Error> {
     let Some((key, made)) = context.key.as_deref().and_then(|key| Some((key, key.made()?.claim.as_ref()?)))
     else {

@@ -102,8 +102,8 @@ fn made_after_all(context: &Context, delegated: DelegatedClaim) -> Result<Option
 
 /// Makes all of these claims together, and returns the reply to each.
 ///
-/// `since` reports the changes since its last call, so nothing else may call it meanwhile. `is_there` is called under the
-/// lock: no claim is made for a caller that has disconnected.
+/// `since` reports the changes since its last call, so only `queue_cache` may call it. `is_there` is called under the lock:
+/// no claim is made for a caller that has disconnected.
 pub fn claim_together(
     context: &Context,
     delegated_claims: &[DelegatedClaim],

@@ -1,7 +1,6 @@
 //! Claims a step of one plan for a run.
 //!
-//! Live runs of this working tree may be working on other steps. A step that may change the same files as one of those
-//! is left out.
+//! A step is left out if it may change the same files as another step that a live run of this working tree works on.
 
 use std::collections::HashSet;
 
@@ -113,7 +112,7 @@ fn claim_now(context: &Context, ask: &RunAsk<'_>, skip: &HashSet<StepId>) -> Res
     }
     match half_saved {
         Some(error) => Err(error),
-        // The remaining candidates can no longer be claimed.
+        // The candidates that are not busy can no longer be claimed.
         None => Ok(if is_busy { RunClaim::Busy } else { RunClaim::Nothing }),
     }
 }

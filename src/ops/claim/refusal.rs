@@ -10,7 +10,7 @@ use crate::plan::transitions::Verb;
 use crate::store::{fencing, step_moves, transaction};
 use crate::text::typed::shell_word;
 
-/// The error for the first obstacle of a step, with a hint about how to remove it.
+/// The error for a step with these obstacles, with a hint about what to do.
 pub(super) fn against(
     context: &Context,
     (plans, plan, step): (&Plans, &Plan, &Step),

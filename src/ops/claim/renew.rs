@@ -15,7 +15,7 @@ pub use crate::api::requests::RenewRequest;
 
 /// Restarts the lease of a claim. The step's file is not written.
 ///
-/// A lapsed claim can be renewed until another worker claims the step.
+/// A lapsed claim can be renewed as long as the step still has it.
 pub fn renew(context: &Context, request: &RenewRequest) -> Result<ClaimReport, Error> {
     let report = renew_here(context, request)?;
     // The locks are released by now. This renews the record at the registry if a quarter of its ttl has passed.

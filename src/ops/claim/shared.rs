@@ -220,7 +220,8 @@ fn take_back_of_run(context: &Context, begun: &Begun) -> Result<(), Error> {
     local::take_back(context, &begun.step.id, &begun.claim, file)
 }
 
-/// Whether a daemon runs. It renews the records of this clone.
+/// Whether a daemon runs, which then renews the records of this clone. Without the index, no daemon is asked, and the
+/// answer is `false`.
 fn has_daemon(context: &Context) -> bool {
     if context.reading == Reading::Files {
         return false;

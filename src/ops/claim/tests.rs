@@ -135,8 +135,8 @@ fn a_take_over_killed_before_it_is_recorded_frees_the_step() {
 
 #[test]
 fn a_reported_claim_survives_a_power_cut_and_every_other_is_free_after_a_day() {
-    // `after_power_cut` returns states of three kinds in turn. Every fifth state is taken; five is not a multiple of three,
-    // so all kinds occur.
+    // If the claim was reported, all states are checked, otherwise every fifth. `after_power_cut` returns states of three
+    // kinds in turn. Five is not a multiple of three, so all kinds occur.
     let mut cuts = sample(5);
     each_death(STEP, |dead, granted| {
         for after in dead.after_power_cut().into_iter().filter(|_| granted.is_some() || cuts.takes()) {

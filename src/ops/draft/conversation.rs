@@ -1,5 +1,5 @@
-//! A conversation as it is given to an agent: all of it, or its last turns if it is too long. A turn is a message of a
-//! person and the answers to it.
+//! A conversation as it is given to an agent: all of it, or its last turns if it is too long. A turn is usually a message of
+//! a person and the answers to it; see [`turns`].
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -7,7 +7,7 @@ use std::ops::Range;
 /// The maximum number of turns that are kept of a conversation that is too long.
 const TURNS: usize = 10;
 
-/// Names that transcripts use for the person. A line that begins with such a name begins a turn.
+/// Names that transcripts use for the person. A line with such a name as its label (see [`label`]) begins a turn.
 const PERSONS: [&str; 4] = ["user", "human", "you", "me"];
 
 /// Names that transcripts use for the assistant.

@@ -35,7 +35,8 @@ pub(super) struct Document {
     title: String,
     conversation: Conversation,
     source: String,
-    /// The file as the last pass left it.
+    /// The bytes of the file: as the last pass wrote them or, before the first pass of this call, as they were read. None if
+    /// there is no file yet.
     bytes: Option<Vec<u8>>,
     first: u32,
     passes: u32,

@@ -22,7 +22,7 @@ const TIMES: u32 = 2;
 /// The maximum number of tries of a pass whose answers are empty or cannot be used.
 const TIMES_EMPTY: u32 = 3;
 
-/// How many seconds one pass waits in total for an agent's usage limits to end.
+/// The maximum number of seconds that one pass waits in total for an agent's usage limits to end.
 const MAX_LIMIT_WAIT: u64 = 15 * 60;
 
 /// After this many passes in a row without a change, the draft has converged.

@@ -17,8 +17,8 @@ use crate::store::load;
 use crate::text::placeholders::one_line;
 use crate::text::typed::shell_word;
 
-/// The name, without `.md`, of the file next to the plan that gets the list if it does not become the plan's steps. Diffs
-/// of the list show this name, too.
+/// The name, without `.md`, of a file in the plan's directory. If the list does not become the plan's steps, it is stored in
+/// this file. Diffs of the list show this name, too.
 const NAME: &str = "draft-steps";
 
 pub(super) struct Steps {

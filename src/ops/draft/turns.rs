@@ -1,9 +1,10 @@
 //! A draft that gets each answer in a separate call, from an agent that planwatch did not start. Each call passes the
-//! answer to one prompt and returns the next prompt. Between two calls the state is in a file in `.planwatch/drafts`.
+//! answer to one prompt and returns the next prompt. Between two calls the state is in a file in the directory `drafts` of
+//! the state directory.
 //!
-//! A handle contains the number of its pass, so an answer that is sent twice counts once. An answer replaces the text only
-//! if the file is as the previous pass left it. After an edit, the call returns a prompt for the same pass, with the edited
-//! text.
+//! Each prompt comes with a handle, which is sent back with the answer. The handle contains the number of the pass, so an
+//! answer that is sent twice counts once. An answer replaces the text only if the file is as it was when the prompt was
+//! made. After an edit, the call returns a prompt for the same pass, with the edited text.
 
 use std::path::Path;
 
@@ -72,7 +73,7 @@ struct Memory {
     pass: u32,
     #[serde(flatten)]
     before: Before,
-    /// The etag of the file as the last pass left it.
+    /// The etag of the plan's file when the last prompt was made.
     etag: Option<String>,
 }
 
@@ -141,7 +142,7 @@ pub fn answer(context: &Context, handle: &str, text: &str) -> Result<Turn, Error
     Ok(Turn { change: Some(change.word()), ..turn })
 }
 
-/// Reports that nothing was written. The same pass can be answered again.
+/// Reports why the answer did not replace the text. The same pass can be answered again, unless no pass is left.
 fn not_taken(report: &DraftReport, unusable: Option<String>) -> Result<Turn, Error> {
     match (&report.state, unusable) {
         (State::Incomplete { why: Why::Interrupted | Why::Nothing | Why::Failed(_) }, Some(why)) => {
@@ -211,7 +212,7 @@ fn request(memory: &Memory) -> DraftRequest {
         Some(plan) => (Aim::GoOn, plan.clone()),
         None => (Aim::Requirements, memory.name.clone()),
     };
-    // The last hash is that of the current text, which is not an earlier text.
+    // The last hash is that of the text that the last pass left. It does not count as an earlier text.
     let left = memory.before.left.split_last().map(|(_, left)| left.to_vec()).unwrap_or_default();
     let before = Before { left, ..memory.before };
     let (passes, limit) = (memory.passes, memory.limit);

@@ -42,8 +42,8 @@ impl Merging {
     }
 
     /// The commits of a finished operation, in which git may have found no conflict: the rebase that has just ended, or
-    /// the merge or cherry-pick that made `HEAD`. None if plan files have uncommitted changes, because these may correct
-    /// what the operation did.
+    /// the merge or cherry-pick that made `HEAD`. None if there is no such operation. Also none if plan files have
+    /// uncommitted changes, because these may correct what the operation did.
     pub(super) fn finished(git: &Git, plans: &Path) -> Result<Option<Self>, Error> {
         let rebased = git.last_rebase()?;
         let is_rebase = rebased.is_some();

@@ -1,5 +1,5 @@
-//! Conflicts about the place of a step, which is the path of its file: one side removed, squashed, moved or archived the
-//! step, and the other side changed it, too.
+//! Conflicts about the place of a step. The place is the path of the step's file. In these conflicts, one side removed,
+//! squashed, moved or archived the step, and the other side changed it, too.
 //!
 //! The file stays at its new place, and the other side's changes are merged into it. A removal takes
 //! precedence over a move. Of two removals the earlier one is kept, so that all clones choose the same. If a side
@@ -19,8 +19,9 @@
 //! | a cherry-pick added a step that OURS already has | it is merged into the step of OURS | `reunite`, `join_picked` |
 //!
 //! If a file was edited since the merge, or its versions conflict, `recover` adds only attempts and notes, and
-//! `reunite` does nothing. After a rebase, a text that none of its commits has is not brought back: a person may have
-//! dropped a commit.
+//! `reunite` does nothing. `bring_back` is an exception: if the versions of a missing step conflict, it writes the text
+//! of OURS with the attempts and notes of THEIRS. After a rebase, a text that none of its commits has is not brought
+//! back: a person may have dropped a commit.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -230,7 +231,7 @@ impl<'a> Places<'a> {
         Ok(best.1)
     }
 
-    /// Finds the file of a step on the side that has no file at `path`: a live file, else the copy of the last removal.
+    /// Finds the file of a step on the side that has no file at `path`: a live file, else the most similar removed copy.
     ///
     /// A step that was squashed several times has a copy of each squash. The copies are therefore compared with two
     /// versions: `common`, and `text`, which is the version of the side that has `path`.
@@ -336,7 +337,7 @@ impl<'a> Places<'a> {
         let emptied =
             lost.iter().filter(|it| is_archived(it)).filter_map(|it| Some(it.parent()?.to_path_buf()));
         writing.batch_emptying("git resolve", ops, emptied.collect())?;
-        // If the command is repeated, it finds here that it wrote the text itself.
+        // If the command is repeated, `done.own` tells it that it wrote the text itself.
         done.own.push(target.clone());
         settled.push(Settled { target: target.clone(), group, lost, merged, decided });
         Ok(())
@@ -358,8 +359,8 @@ impl<'a> Places<'a> {
     }
 
     /// Separates a live step and its removed copy if their texts do not merge. Each keeps its text at its place, and the
-    /// step gets the merged front matter of both. None if the sides are not a live step and its copy, or if the front
-    /// matters do not merge.
+    /// step gets the merged front matter of both. None if the sides are not a live step at `target` and its copy, or if the
+    /// front matters do not merge.
     fn apart(&self, group: &Group, target: &Path) -> Option<[Group; 2]> {
         let sides = [group.ours.as_ref()?, group.theirs.as_ref()?];
         let live = sides.into_iter().find(|it| it.0 == target && !is_archived(target))?;

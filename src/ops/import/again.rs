@@ -24,7 +24,8 @@ const KEY: &str = "imported_from";
 /// The source from which a plan was made.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Source {
-    /// Relative to the repository's root; none for a source outside it, whose path is valid only on this machine.
+    /// Relative to the repository's root. None for a source that is given as a text, and for a source outside the root,
+    /// whose path is valid only on this machine.
     path: Option<String>,
     hash: String,
 }

@@ -1,5 +1,5 @@
-//! Creates the files of imported decisions as `decide` would create them. The name of a file begins with the time at which
-//! the decision was made.
+//! Prepares the files of imported decisions as `decide` would create them. The name of a file begins with the time at which
+//! the decision was made or, if that is not known, with the present time.
 
 use std::path::{Path, PathBuf};
 

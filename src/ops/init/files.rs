@@ -136,7 +136,8 @@ impl<'a> Files<'a> {
         Ok(())
     }
 
-    /// Puts the block for an agent into a file, or adds the agent's name to the existing block.
+    /// Puts the block for an agent into a file. An existing block is brought up to date and gets the agent's name. A block
+    /// that was edited stays as it is.
     pub(super) fn write_block(&mut self, path: &str, agent: Agent) -> Result<(), Error> {
         let file = self.file(path)?;
         let text = text_of(file)?;
@@ -163,7 +164,7 @@ impl<'a> Files<'a> {
         Ok(())
     }
 
-    /// Removes an agent's name from the block, and the block if it names no other agent.
+    /// Removes an agent's name from the block, or the whole block if it names no other agent. A block that was edited stays.
     pub(super) fn remove_block(&mut self, path: &str, agent: Agent) -> Result<(), Error> {
         let file = self.file(path)?;
         let Some(text) = text_of(file)? else { return Ok(()) };
@@ -209,7 +210,7 @@ impl<'a> Files<'a> {
             return Ok(());
         }
         match entry.find(&text) {
-            // The file is not strict JSON, but it does not contain the key, so there is nothing to remove.
+            // The file is not a strict JSON object, but it does not contain the key, so there is nothing to remove.
             Err(_) if !text.contains(&format!("\"{}\"", entry.key)) => {}
             Err(it) => return Err(not_json(path, entry, &it)),
             Ok(EntryState::Nothing) => {}

@@ -143,7 +143,8 @@ fn with_former(attempts: &[Attempt], tries: &[Try]) -> Vec<Attempt> {
     all
 }
 
-/// The statuses that the step got in a commit, each with the time that the file records, else with the time of the commit.
+/// The statuses that a step got in one group of changes. The time of a status is the one that the file records, else that
+/// of the commit or the save.
 fn seen(done: &[Done<'_>]) -> Vec<Seen> {
     let status = |it: &Done<'_>| {
         let status = it.change.to.clone()?;
@@ -175,7 +176,7 @@ impl Names {
         Self { plan: plan.id.to_string(), now }
     }
 
-    /// Goes back to the ids that the steps had before these changes, which are those of one commit.
+    /// Goes back to the ids that the steps had before `changes`. These are the changes of one [`Group`].
     fn before(&mut self, changes: &[Change]) {
         let moved = changes.iter().filter(|it| it.what == What::Moved && it.step.is_some());
         let moved: Vec<_> = moved.filter_map(|it| Some((it.step.clone()?, it.from.clone()?))).collect();

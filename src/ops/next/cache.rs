@@ -2,10 +2,10 @@
 //!
 //! The answer depends on the files, the claim records, the configuration and the time. The daemon reports which commit of
 //! the index matches the current files. This module compares the other inputs. An answer is not cached if it depends on
-//! anything else (processes, other working trees, branches) or on a claim that may lapse soon. Without a daemon, nothing is
-//! cached. So a cached answer equals a new one; a test compares the two.
+//! anything else (processes, other working trees, branches) or on a claim that may lapse soon. So a cached answer equals a
+//! new one; a test compares the two. Without a daemon, nothing is cached.
 //!
-//! Only the first [`FEW`] candidates are cached. An answer with more candidates is computed each time.
+//! Only the first [`FEW`] candidates are cached. If a request asks for more candidates, the answer is computed each time.
 
 use serde::{Deserialize, Serialize};
 
@@ -48,15 +48,15 @@ struct Cached {
 /// The cached answer, or what is needed to cache a new one.
 pub(super) enum CacheReply {
     Cached(Box<NextReport>),
-    /// There is no usable cached answer. Contains the commit of the index that is current, if a daemon attests one, and the
-    /// fingerprint that the claim records had before the plans are read.
+    /// There is no usable cached answer. Contains the current commit of the index, if a daemon attests one, and the
+    /// fingerprint of the claim records, which was taken before the plans are read.
     Look(Option<Generation>, Records),
 }
 
 /// The result of [`Leases::fingerprint`]. `None`: the answer must not be cached.
 pub(super) struct Records(Option<String>);
 
-/// Gets the cached answer from the daemon, if it is current and has enough candidates.
+/// Gets the cached answer from the daemon. The answer is used only if it is current and has enough candidates.
 pub(super) fn ask(context: &Context, most: Option<usize>) -> CacheReply {
     let (Freshness::Attested(daemon), Reading::Index) = (&context.freshness, context.reading) else {
         return CacheReply::Look(None, Records(None));
@@ -135,8 +135,8 @@ impl Cached {
     }
 }
 
-/// A hash of what affects the answer besides the files, the claim records and the time: the version of planwatch and its
-/// configuration.
+/// A hash of what affects the answer besides the files, the claim records and the time: the version of planwatch, two values
+/// of the configuration, and the name of the plans directory. The hash also covers the version of the cache's format.
 fn reader_of(context: &Context) -> String {
     let Context { config, .. } = context;
     let how = (FORM, env!("CARGO_PKG_VERSION"), &config.words, config.max_attempts(), context.root_name());

@@ -102,7 +102,8 @@ struct Making<'a> {
     ops: Vec<FileOp>,
     is_forced: bool,
     goal: Option<&'a Plans>,
-    /// The files without the key `depends`. The text below their front matter may name dependencies.
+    /// The steps whose files have no key `depends`, with the bytes of these files. The text below the front matter may name
+    /// dependencies.
     in_text: Vec<(StepId, Vec<u8>)>,
 }
 
@@ -120,7 +121,8 @@ impl Making<'_> {
         Ok(self.wanted.context.plans.read(Path::new(&step.path))?.bytes)
     }
 
-    /// Writes the file of a new step. If a removed step had the number, its file is copied to the archive and replaced.
+    /// Writes a file for a step that has none. If the file of a removed step is at the same path, that file is copied to the
+    /// archive and replaced.
     fn add(&mut self, plan: &Plan, item: usize, moved: &[Change]) -> Result<Step, Error> {
         let path = self.wanted.path(item);
         let after = self.new_file(item, moved)?;
@@ -308,8 +310,7 @@ impl Making<'_> {
         self.wanted.items[item].keys.iter().filter(is_new).cloned().collect()
     }
 
-    /// Moves the files of removed steps to the archive, except files that [`Self::add`] has replaced with that of a new
-    /// step.
+    /// Moves the files of removed steps to the archive. The files that [`Self::add`] has replaced are there already.
     fn take_away(&mut self) -> Result<(), Error> {
         let taken: Vec<String> = (0..self.wanted.items.len()).map(|it| self.wanted.path(it)).collect();
         let wanted = self.wanted;
@@ -325,7 +326,8 @@ impl Making<'_> {
         Ok(())
     }
 
-    /// If a removed step was replaced with `--force` while it was in progress, records that in its file.
+    /// The content of a removed step's file for the archive. If another worker had claimed the step, and `--force` allowed
+    /// the removal, the content records that.
     fn marked(&self, step: &Step, before: &[u8]) -> Result<Vec<u8>, Error> {
         if step.unreadable().is_some() {
             return Ok(before.to_vec());
@@ -334,7 +336,8 @@ impl Making<'_> {
         transaction::edit(&step.path, before, forced.as_slice(), STEP_KEYS)
     }
 
-    /// The attempt that `--force` records in the file of a step in progress.
+    /// The attempt that records the use of `--force` on a step that another worker has claimed. `None`: no other worker has
+    /// claimed the step.
     fn forced(&self, step: &Step, notes: String) -> Result<Option<Change>, Error> {
         let Wanted { context, plans, by, .. } = self.wanted;
         let who = Caller::of(context, &step.id, *by, None, self.is_forced);

@@ -43,7 +43,7 @@ pub(super) fn within(mut context: Context, tree: Option<&Tree>) -> Context {
 
 pub(super) struct Made {
     pub(super) verdict: Verdict,
-    /// The step as it is now. `None`: it no longer exists.
+    /// The step as it is now. `None`: it was not found.
     pub(super) step: Option<Step>,
     pub(super) ended_step: EndedStep,
     pub(super) cost: Option<f64>,

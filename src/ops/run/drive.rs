@@ -98,7 +98,7 @@ struct Progress {
     begun: BTreeSet<StepId>,
     closed: BTreeSet<StepId>,
     cost: Option<f64>,
-    /// The last failure of each step, and the working tree after it.
+    /// The last failure of each step, and the fingerprint of the working tree after that failure.
     failures: BTreeMap<StepId, (Outcome, Option<String>)>,
     unmerged: Vec<Unmerged>,
     has_said_waiting: bool,
@@ -162,7 +162,8 @@ impl Driver<'_> {
         self.changed.notify_all();
     }
 
-    /// Claims the next step. Waits if none can be begun now, but one may be ready later. `None`: the run is over.
+    /// Claims the next step. While no step can be begun now but one may be ready later, waits. `None`: the run begins no
+    /// further step.
     fn next(&self) -> Option<Claimed> {
         let mut state = self.lock();
         loop {
@@ -310,7 +311,7 @@ impl Driver<'_> {
         now.into_iter().find(|it| !claimed.confirmed.contains(it))
     }
 
-    /// Records the cost and result of an attempt, reports it, and halts the run if its result requires it.
+    /// Records the cost and the result of an attempt, and reports the attempt. Halts the run if the result requires that.
     fn take(&self, state: &mut Progress, begun: &Begun, made: &Made, tree: Option<&Tree>) {
         let id = made.id(begun);
         if let Some(cost) = made.cost {
@@ -366,7 +367,7 @@ impl Driver<'_> {
                 return halted(format!("`{id}` was completed with --force, and has not been verified"));
             }
             Verdict::Close | Verdict::AsItIs(StepStatus::Completed | StepStatus::Skipped) => return None,
-            // A step that cannot be merged does not stop the other steps.
+            // None of these stops the other steps. A step that cannot be merged is reported at the end of the run.
             Verdict::Lost | Verdict::Overtaken | Verdict::Leave | Verdict::Verify | Verdict::NotMerged(_) => {
                 return None;
             }

@@ -15,7 +15,7 @@ pub enum ExitKind {
     NotStarted(String),
 }
 
-/// The state of the process's claim, as the step's file shows it.
+/// The state of the process's claim, as the step's file and the claim's record show it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ClaimState {
     /// No outcome was reported. The step is in progress, or pending again because someone saved an older text.
@@ -24,10 +24,10 @@ pub(crate) enum ClaimState {
     Completed,
     /// The worker ended its claim, or wrote another status.
     Ended(StepStatus),
-    /// The step has another claim, or no longer exists, or is in progress although neither its file nor a record has the
-    /// run's claim.
+    /// The step has another claim, or was not found, or is in progress although neither its file nor a record has the run's
+    /// claim.
     Lost,
-    /// The file cannot be read, or its status is unknown.
+    /// The step has no file, or its file has an error because of which it must not be written, or its status is unknown.
     Unclear,
 }
 
@@ -39,7 +39,7 @@ pub(crate) enum Verified {
     Ok,
     /// A command failed. The text contains the command, how it failed, and the end of its output.
     Failed(String),
-    /// The commands were changed after the attempt began.
+    /// The commands, or files that they name, were changed after the attempt began.
     Changed,
     /// The run was stopped before the commands had ended.
     Stopped,
@@ -55,9 +55,9 @@ pub(crate) enum Verdict {
     /// The step stays completed, and the next run verifies it.
     Leave,
     Attempt(Outcome),
-    /// The step is released without an attempt, because it did not cause the error.
+    /// The step is released, and no attempt is recorded, because the step did not cause the error. The text is the error.
     GiveBack(String),
-    /// The `verify` commands were changed during the attempt, so a person has to check them.
+    /// The `verify` commands, or files that they name, were changed during the attempt, so a person has to check them.
     VerifyChanged,
     /// The step was completed in its working tree, but its work cannot be merged. The text says why, and where the work is.
     NotMerged(String),

@@ -138,7 +138,7 @@ pub(crate) fn write(
     }
 }
 
-/// Releases a step that could not be begun, for the reason `why`. A step that only has to be verified stays as it is.
+/// Releases a step that could not be begun; `why` is the reason. A step that only has to be verified stays as it is.
 pub(super) fn give_back(context: &Context, begun: &Begun, by: &str, why: &str) -> Result<(), Error> {
     let (_, seen) = look(context, begun)?;
     let Some(seen) = seen.filter(|_| begun.task == Task::Work) else { return Ok(()) };

@@ -70,23 +70,23 @@ impl Tree {
 pub(super) enum Gathered {
     /// Everything is committed, except the changed plan files in `left_out`.
     Ready { left_out: Vec<String> },
-    /// The work cannot be merged as it is, for this reason: a sentence without a full stop.
+    /// The work cannot be merged as it is. The text gives the reason, without a full stop.
     Stuck(String),
 }
 
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Merged {
     Done,
-    /// The paths that both sides changed.
+    /// The paths with conflicts.
     Conflict(Vec<String>),
 }
 
 /// The result of [`Trees::end`].
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Ended {
-    /// There was no merged work, or the user's branch has it now.
+    /// There was no merged work, or `HEAD` contains it now.
     Merged,
-    /// The user's branch does not have the merged work, for this reason: a sentence without a full stop.
+    /// `HEAD` does not contain the merged work. The text gives the reason, without a full stop.
     Kept(String),
 }
 
@@ -140,9 +140,9 @@ impl Trees {
         Ok(self.git.find_ref(&name)?.is_some())
     }
 
-    /// Returns the working tree of a step. If an earlier attempt left a tree, that tree is brought up to date, unless this
-    /// causes a conflict. Otherwise a new tree is made: from the step's branch if it exists, else from the work that has
-    /// been merged so far. No process may run in the tree.
+    /// Returns the working tree of a step. A tree that an earlier attempt left is used again, after
+    /// [`Self::bring_up_to_date`]. If there is no such tree, a new tree with the step's branch is made. If there is no such
+    /// branch either, it is created at the work that has been merged so far. No process may run in the tree.
     pub(super) fn provide(&self, step: &StepId) -> Result<Tree, Error> {
         let _alone = self.alone();
         let all = self.git.linked_trees()?;
@@ -167,8 +167,8 @@ impl Trees {
         Ok(tree)
     }
 
-    /// Merges the work of other steps into a tree in which everything is committed. If there is a conflict, the tree stays
-    /// as it is, and the later merge of the step reports the conflict.
+    /// Merges the work of other steps into a tree. If the tree has uncommitted changes or an unfinished git operation, or if
+    /// there is a conflict, the tree stays as it is. A conflict is reported by the later merge of the step.
     fn bring_up_to_date(&self, inside: &Git) -> Result<(), Error> {
         let (Some(head), main) = (inside.head_commit()?, self.tip()?) else { return Ok(()) };
         if inside.operation()?.is_some() || !inside.is_clean()? || self.git.is_ancestor(&main, &head)? {

@@ -66,8 +66,8 @@ pub(crate) fn fill(
 }
 
 /// Updates an index that may be out of date. If the index has no commit yet and the full-text index is empty, fills the
-/// full-text index, too. If this call makes the first commit of the index, the full-text index then counts as filled from
-/// that commit.
+/// full-text index, too. If this call makes the first commit of the index, and each text was sent once, the full-text index
+/// then counts as filled from that commit ([`first_commit`]).
 ///
 /// An error in the full-text index is ignored here; the next search finds it again.
 pub(crate) fn fill_while_read(
@@ -116,8 +116,8 @@ fn seen_empty(texts: &mut FullText) -> Result<Option<Seen>, IndexError> {
 }
 
 /// The commit from which a full-text index was filled. `None`: the commit is not the first of its index, or it is no longer
-/// current, or the number of sent texts is not the number of plans. If the reading of the files began again, some texts were
-/// sent twice.
+/// current, or the number of sent texts is not the number of plans. More texts than plans were sent if the reading of the
+/// files began again, because some texts were then sent twice.
 fn first_commit(context: &Context, found: &mut Fresh, n_sent: usize) -> Option<Origin> {
     let snapshot = found.index.as_mut()?.snapshot().ok()?;
     let is_first = found.before.is_none() && is_commit(&snapshot, found.commit);
@@ -192,8 +192,8 @@ fn add_bodies(context: &Context, plan: &mut Plan) -> Option<()> {
     Some(())
 }
 
-/// The text below the front matter. `None`: the file has changed. A step or plan without a file has no `hash`, and its text
-/// is empty.
+/// The text below the front matter. `None`: the file has changed, or cannot be read. A step or plan without a file has no
+/// `hash`, and its text is empty.
 pub(crate) fn body_of(context: &Context, path: &str, hash: Option<&str>) -> Option<String> {
     let Some(hash) = hash else { return Some(String::new()) };
     let bytes = context.plans.read(Path::new(path)).ok()?.bytes;

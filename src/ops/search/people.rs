@@ -58,7 +58,7 @@ pub fn meant<'a>(query: &str, names: impl IntoIterator<Item = &'a String>) -> Ve
         wanted.iter().all(|it| name.iter().any(|word| word.starts_with(it.as_str())))
     };
     let mut found: Vec<_> = names.into_iter().filter(is_meant).cloned().collect();
-    // A name with exactly the words of the query comes first. Otherwise, shorter names come first.
+    // Names with exactly the words of the query come first. Among these and among the others, shorter names come first.
     found.sort_by_key(|it| (words(it) != wanted, it.len()));
     found.truncate(MOST_NAMES);
     found

@@ -39,7 +39,7 @@ impl Skill {
         Ok(if of == For::Project { seal::sealed(&text) } else { text })
     }
 
-    /// A command of Gemini CLI, which appends what the user typed to the prompt.
+    /// The file of a command of Gemini CLI. Gemini CLI appends to the prompt what the user typed.
     pub fn gemini_command(&self, of: For) -> Result<String, Error> {
         let head = match of {
             For::Project => "# Made by planwatch init, seal: \"\"\n",

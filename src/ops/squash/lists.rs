@@ -1,4 +1,4 @@
-//! Joins the lists in the front matter of the squashed steps. Where possible, items are copied as they are written.
+//! Joins the lists in the front matter of the squashed steps. Where possible, the text of an item is copied unchanged.
 
 use super::Merged;
 use crate::api::error::Error;
@@ -11,8 +11,8 @@ use crate::text::header_edit::{self, Change, NewValue};
 use crate::text::yaml::{Kind, Tree};
 
 impl Merged<'_> {
-    /// Adds items of the other steps' lists to the first step's file: all notes and attempts, and those items of the other
-    /// lists that the file lacks.
+    /// Adds items of the other steps' lists to the first step's file: all notes and attempts, and those items of `tags`,
+    /// `verify` and `touches` that the file lacks. If one of the steps has no `touches`, items of `touches` are not added.
     pub(super) fn with_lists(&self, file: Vec<u8>) -> Result<Vec<u8>, Error> {
         let texts = |it: &[String]| it.iter().cloned().map(NewValue::Text).collect::<Vec<_>>();
         let file = self.with_missing(file, "tags", |it| texts(&it.tags))?;
@@ -24,7 +24,7 @@ impl Merged<'_> {
         for (step, text) in self.others() {
             file = match item_count(text, "notes") {
                 Some(count) => (0..count).try_fold(file, |file, nth| self.copied(&file, "notes", text, nth)),
-                // `notes` is missing or a single text, which has no time.
+                // `notes` is missing, or is a single text. Such a note has no time, so it gets the present time.
                 None => self.edited(
                     &file,
                     step.notes.iter().map(|it| {

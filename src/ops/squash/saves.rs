@@ -6,8 +6,8 @@ use crate::disk::model::{Machine, sample};
 
 const PLAN: &str = "# P\n\n## Steps\n";
 
-/// A plan with the steps 0, 1 and `other`. The editor saves step 1. Depending on `other`, step 1 is the second or the third
-/// step.
+/// A plan with the steps 0, 1 and `other`. The editor saves step 1. `other` decides whether step 1 is the second or the
+/// third step.
 fn machine(other: &str) -> Machine {
     let step = |number: &str| format!("---\nstatus: pending\n---\n# Step {number}\n\nText of {number}.\n");
     let other_path = format!("/plans/p/step-{other}.md");
@@ -17,7 +17,8 @@ fn machine(other: &str) -> Machine {
         (other_path.as_str(), &step(other)),
         ("/plans/p/step-1.md", "# Step 1\n"),
     ]);
-    // This change makes the undo log record the file's length, so that a truncated file does not count as a short one.
+    // This change makes the undo log record the file's length. Without the length, a file that the editor has just
+    // truncated would be accepted as a short file.
     let plans = machine.plans();
     let mut locked = plans.lock(&mut || {}).unwrap();
     locked.change(Path::new("p/step-1.md"), &mut |_, _| Some(step("1").into_bytes())).unwrap();
@@ -80,7 +81,7 @@ fn a_save_into_a_step_that_is_moved_is_taken_over_left_or_reported() {
     }
 }
 
-/// For each call to the disk, squashes the steps while another program renames the plan's directory before that call.
+/// For each call to the disk, squashes the steps once. Another program renames the plan's directory before that call.
 #[test]
 fn a_plan_that_is_renamed_meanwhile_does_not_come_back_under_its_old_name() {
     for other in ["0.5", "2"] {

@@ -17,12 +17,12 @@ pub struct OnBranch {
     pub here: String,
     /// The status on the branch.
     pub there: String,
-    /// The newest local branch with this version of the file, or else the newest remote branch with it.
+    /// The newest local branch with this version of the step's file, or else the newest remote branch with this version.
     pub branch: String,
     /// The number of other branches with the same file.
     pub more: usize,
-    /// The time of the last attempt on the branch, if the files here lack that attempt. Otherwise, the time of the branch's
-    /// last commit.
+    /// The time of the last attempt on the branch, if the attempt has a time and the files here lack the attempt. Otherwise,
+    /// the time of the branch's last commit.
     pub at: Option<Time>,
     pub by: String,
 }

@@ -179,7 +179,8 @@ fn default_branch(git: &Git, remote: &str) -> Result<Option<String>, Error> {
     Ok(git.head_branch()?.and_then(|it| it.strip_prefix("refs/heads/").map(str::to_owned)))
 }
 
-/// The configuration of the registry that the remote has already. `None`: the remote has no registry.
+/// The configuration of the registry that the remote has already. `None`: the remote has no record that describes a
+/// registry, or this record cannot be read.
 fn joined(git: &Git, remote: &str, url: &str) -> Result<Option<SyncConfig>, Error> {
     for namespace in Namespace::ALL {
         let registry = GitRefs::new(git.clone(), url.to_owned(), namespace, None);

@@ -1,4 +1,4 @@
-//! The templates that come with planwatch: the files below `templates/`, as they are.
+//! The templates that come with planwatch. Each has a directory in `templates/`, whose files are included unchanged.
 
 macro_rules! templates {
     ($($name:literal: $($file:literal)*;)*) => {

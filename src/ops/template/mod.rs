@@ -39,13 +39,13 @@ pub struct Template {
 #[derive(Debug, Clone, Serialize)]
 pub struct TemplateFile {
     pub name: String,
-    /// For one of the project's own templates, the file's path; for a built-in one, its path in planwatch's source. After
-    /// [`render`], the path at which `new` would create the file.
+    /// For one of the project's own templates, the file's path. For a built-in template, the file's path in planwatch's
+    /// source. After [`render`], the path at which `new` would create the file.
     pub path: String,
     pub text: String,
 }
 
-/// All templates: the project's own, then the built-in ones whose names they do not use.
+/// All templates: the project's own, then the built-in ones. If both have the same name, only the project's is listed.
 pub fn list(context: &Context) -> Result<Vec<Template>, Error> {
     let own = own_names(context).into_iter().map(|it| own(context, &it)).collect::<Result<Vec<_>, _>>()?;
     let is_free = |name: &str| own.iter().all(|it| it.name != name);
@@ -54,7 +54,8 @@ pub fn list(context: &Context) -> Result<Vec<Template>, Error> {
     Ok(own.into_iter().chain(built_in).collect())
 }
 
-/// One list without the texts, in which `of` distinguishes templates of plans from prompts.
+/// A list of templates and prompts, without their texts. The key `of` says whether an item is the template of a plan or a
+/// prompt.
 pub fn list_to_json(templates: &[Template], prompts: &[Prompt]) -> Value {
     let of_plans = templates.iter().map(|it| {
         let names: Vec<_> = it.files.iter().map(|it| it.name.as_str()).collect();
@@ -165,7 +166,8 @@ pub(crate) fn last_number(files: &[(String, Vec<u8>)]) -> Option<StepNumber> {
     numbers.max()
 }
 
-/// The values of the placeholders. A value that the request does not give is empty.
+/// The values of the placeholders. A value that the request does not give is empty, except `by`: it is then the caller's
+/// name.
 fn values(context: &Context, request: &NewRequest, id: &PlanId, file: &str) -> Value {
     let number = match classify(file) {
         FileName::Step(number) => number.to_string(),

@@ -113,7 +113,7 @@ fn a_verb_writes_all_of_its_files_or_none_whatever_call_fails() {
         for (call, fault) in all.filter(|_| faults.takes()) {
             let machine = start.failing_at(call, fault);
             let answer = verb(&Context::on_model(&machine));
-            // The next command undoes what could not be undone at once.
+            // The next command undoes or finishes what the failed command left.
             let next = machine.after_kill();
             drop(next.plans().lock(&mut || {}).unwrap());
             let found = next.tree();
@@ -141,7 +141,8 @@ fn without_empty(tree: &Tree) -> Vec<(&String, &Option<String>)> {
     tree.iter().filter(|(_, text)| text.is_some()).collect()
 }
 
-/// The command is killed. Then another program creates a file with the name of the new step before the next command runs.
+/// The command is killed. If it has not created the new step's file, another program creates a file with this name before
+/// the next command runs.
 #[test]
 fn a_file_that_another_program_made_after_a_kill_is_not_taken_for_the_new_step() {
     const NEW: &str = "/plans/p/step-4.md";

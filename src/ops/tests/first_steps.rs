@@ -1,4 +1,4 @@
-//! Tests `status` reports with a limit: the steps of each part are the first ones of the report without a limit.
+//! Tests the reports of `status` with a limit: the steps of each part are the first ones of the report without a limit.
 
 use crate::api::context::Context;
 use crate::disk::model::Machine;

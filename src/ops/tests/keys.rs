@@ -1,5 +1,5 @@
-//! Tests that a request with a key is carried out once, if it is killed before a call to the disk and sent again. For most
-//! requests, a plain `cargo test` tries every seventh call; with `PLANWATCH_R3=full`, all calls are tried.
+//! Tests that a request with a key is carried out once, even if it is killed before a call to the disk and sent again. For
+//! most requests, a plain `cargo test` tries every seventh call; with `PLANWATCH_R3=full`, all calls are tried.
 
 use crate::api::context::Context;
 use crate::api::error::Error;
@@ -146,7 +146,8 @@ fn check(act: Act) {
             let again = ask(&after, "k", act).unwrap();
             assert_eq!(after.tree(), whole.tree(), "call {call}");
             assert_eq!(again["verb"], expected["verb"], "call {call}");
-            // The report of an undo names files. Its record does not, because it is written before the files are restored.
+            // The report of an undo names files. The record of the undo does not, because it is written before the files are
+            // restored.
             if !is_undo {
                 assert_eq!(again["changes"][0]["id"], expected["changes"][0]["id"], "call {call}");
                 assert_eq!(again["diff"], expected["diff"], "call {call}");

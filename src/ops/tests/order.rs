@@ -1,4 +1,4 @@
-//! The order of lists.
+//! Tests the order in which `list` returns plans and steps.
 
 use proptest::prelude::*;
 

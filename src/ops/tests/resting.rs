@@ -152,7 +152,7 @@ fn a_claim_is_not_called_gone_while_its_file_is_being_saved() {
     claim::renew(&Context::on_model(&saving), &renewal).unwrap();
 }
 
-/// A program with a child, a draft, and a step that waits for a step of another plan.
+/// Five plans: a program and its child, a draft, and two plans of which one has a step that waits for a step of the other.
 fn programs() -> Machine {
     let child = format!("---\nstatus: draft\nprogram: big\n---\n# C\n{WORDS}");
     let draft = format!("---\nstatus: draft\n---\n# D\n{WORDS}");

@@ -93,7 +93,8 @@ fn a_step_that_another_worker_claims_meanwhile_is_not_started() {
     check(start, false, CLAIMED, "claimed");
 }
 
-/// Without a condition, the command succeeds, because the file already has the value. There is nothing to undo.
+/// Without a condition, the command succeeds. If the save comes first, the file already has the value, and there is
+/// nothing to undo.
 #[test]
 fn a_value_that_a_program_saved_before_is_not_a_change_of_planwatch() {
     let start = machine();

@@ -1,6 +1,6 @@
 //! Tests in which an editor saves while a command makes a change. If the command succeeds, the file must contain the change
-//! once; if it is refused, not at all. A plain `cargo test` tries some pairs of saves; with `PLANWATCH_R3=full`, all pairs
-//! are tried.
+//! once; if the command is refused, not at all. A plain `cargo test` tries some pairs of saves; with `PLANWATCH_R3=full`,
+//! all pairs are tried.
 
 use crate::api::context::Context;
 use crate::api::error::Error;

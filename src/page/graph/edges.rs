@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::Graph;
 
 /// Removes each edge for which another path leads from its start to its end, and each edge from a node to itself. If the
-/// graph has a longer cycle, only the latter edges are removed.
+/// graph has a cycle of several nodes, only the edges from a node to itself are removed.
 pub(super) fn reduce(graph: &mut Graph) {
     graph.edges.retain(|(from, to)| from != to);
     if let Some(edges) = reduced(graph.nodes.len(), &graph.edges) {
@@ -31,7 +31,8 @@ fn reduced(len: usize, edges: &BTreeSet<(usize, usize)>) -> Option<BTreeSet<(usi
     let mut kept = BTreeSet::new();
     for node in order {
         let mut candidates = before[node].clone();
-        // Later candidates are handled first, because a path from an earlier candidate may lead through them.
+        // Candidates that come later in `order` are handled first, because a path from an earlier candidate may lead through
+        // a later one.
         candidates.sort_by_key(|it| std::cmp::Reverse(rank[*it]));
         for from in candidates {
             if reached[node][from / 64] >> (from % 64) & 1 == 1 {

@@ -117,7 +117,8 @@ fn whole(x: f64) -> i64 {
     x.round() as i64
 }
 
-/// The path of an edge: horizontal where it passes nodes, slanted only in the gaps between the ranks.
+/// The path of an edge: horizontal where it passes nodes, slanted only in the gaps between the ranks, which are
+/// columns of nodes.
 fn widened(from: &Point, to: &Point, bends: &[Point], ranks: &BTreeSet<i64>, width: f64) -> Vec<Point> {
     // In a cycle at least one edge runs backwards.
     let half = if from.x <= to.x { width / 2.0 } else { -width / 2.0 };

@@ -87,7 +87,7 @@ enum Foreign {
     Of(usize),
 }
 
-/// What each step waits for, as indexes into `steps`.
+/// What each step waits for. Steps of the same plan are indexes into `steps`; the others, in `foreign`, are ids.
 struct Dependencies<'a> {
     steps: &'a [StepShape],
     before: Vec<Vec<usize>>,
@@ -182,9 +182,10 @@ impl<'a> Dependencies<'a> {
         near
     }
 
-    /// Returns the steps up to `far` dependencies before and after `start`, and the number of steps that did not fit.
+    /// Returns `start` and the steps up to `far` dependencies before and after it, and the number of steps that did not fit.
     ///
-    /// At most `most` steps are returned, nearer ones first. At most two thirds of `most` are `start` or steps before it.
+    /// At most `most` steps are returned; nearer steps are preferred. `start` and the steps before it are at most two thirds
+    /// of `most`.
     fn around(&self, start: usize, far: usize, most: usize) -> (BTreeSet<usize>, usize) {
         let mut seen = BTreeSet::from([start]);
         let mut left_out = BTreeSet::new();

@@ -52,7 +52,7 @@ impl<'a> Renderer<'a> {
         }
     }
 
-    /// The events to make HTML of.
+    /// Returns the events from which the HTML is made.
     pub(super) fn events(&mut self) -> Vec<Event<'a>> {
         let input = std::mem::take(&mut self.input);
         let mut at = 0;

@@ -7,7 +7,7 @@ use crate::text::front_matter;
 use crate::text::markdown;
 
 /// In a file's links to the files of a plan, replaces the plan's old name by its new one. Returns the changed file, or
-/// `None` if there is no such link.
+/// `None` if there is no such link or the file's body is not UTF-8.
 ///
 /// The file must be in a directory next to the plan's directory. Only link destinations such as `../old/step-2.md`
 /// change, because the plan's name may mean something else in other text.
@@ -27,7 +27,7 @@ pub(crate) struct MovedFile {
 }
 
 /// In a file's links to a moved step's file, replaces the old name by the new one. Returns the changed file, or `None` if
-/// there is no such link.
+/// there is no such link or the file's body is not UTF-8.
 ///
 /// `own` is the plan whose directory contains the file. It is `None` if the file is in another directory next to the
 /// directories of the plans.

@@ -13,9 +13,10 @@ use crate::plan::step_number::StepNumber;
 pub(super) struct Mentions {
     /// Without duplicates. If `says_all` is true, the earlier steps of the plan come first.
     pub(super) steps: Vec<StepId>,
-    /// The ranges that would add too many steps to `steps`. Of such a range, `steps` contains only the two ends.
+    /// The ranges that would add too many steps to `steps`. Such a range adds only its two ends to `steps`. Here it is
+    /// limited to the earlier steps of the plan, and joined with ranges that overlap or touch it.
     pub(super) ranges: Vec<StepRange>,
-    /// Whether the text says "all previous steps". Such a text also names steps that are inserted before this step later.
+    /// Whether the text says "all previous steps". If a step is later inserted before this one, such a text names it, too.
     pub(super) says_all: bool,
 }
 
@@ -25,7 +26,7 @@ impl Mentions {
     }
 }
 
-/// Finds the steps that the text of a step names. `numbers` are the numbers of all steps of its plan, sorted. A range
+/// Finds the steps that the text of `step` names. `numbers` are the numbers of all steps of the plan, sorted. A range
 /// means its two ends and all `numbers` between them.
 ///
 /// The time is linear in the length of the text and the number of steps found. Every step of a plan may name all other
@@ -106,16 +107,16 @@ enum Before {
     One,
 }
 
-/// Determines from the text around a word such as "previous" whether all earlier steps are meant ("all previous
-/// steps") or the last one ("the previous step"). Returns `None` for other text, such as "no previous step".
+/// Determines from the text around a word such as "previous" whether it means all earlier steps ("all previous steps")
+/// or only the step directly before ("the previous step"). Returns `None` for other text, such as "no previous step".
 fn before(folded: &str, start: usize, end: usize) -> Option<Before> {
     let is_word_before = folded[..start].chars().next_back().is_some_and(char::is_alphanumeric);
     let noun = folded[end..].trim_start().strip_prefix("step").filter(|_| !is_word_before)?;
     let rest = noun.strip_prefix('s');
     let is_plural = rest.is_some();
     let rest = rest.unwrap_or(noun);
-    // "the previous steps 1-3" means only the steps 1 to 3.
     let is_word_behind = rest.starts_with(|c: char| c.is_alphanumeric() || c == '_');
+    // "the previous steps 1-3" means only the steps 1 to 3.
     let is_numbered = rest.trim_start_matches([' ', '-', '#']).starts_with(|c: char| c.is_ascii_digit());
     if is_word_behind || is_numbered || folded[end..].starts_with("step") || is_denied(&folded[..start]) {
         return None;
@@ -217,8 +218,8 @@ impl Finder<'_> {
         }
     }
 
-    /// Adds the steps of a range. The caller has already added the first step. If the range is in another plan, only its
-    /// last step is added.
+    /// Adds the steps of a range, except the first, which the caller has added. If the range is in another plan, does not
+    /// ascend or has too many steps, only its last step is added. A range with too many steps is added to `ranges`.
     fn range(&mut self, plan: &PlanId, first: &StepNumber, last: &StepNumber) {
         if *plan == self.step.plan && first < last {
             let from = self.numbers.partition_point(|it| it < first);
@@ -248,7 +249,7 @@ impl Finder<'_> {
     fn number_after(&self, at: usize, words: &[&str]) -> Option<(StepNumber, usize)> {
         let rest = self.folded[at..].trim_start_matches(['`', '*', '_']);
         let beside = rest.trim_start_matches([' ', '\t', '\u{a0}']);
-        // Only letters are accepted on the next line: a character such as `-` at its beginning is a list mark.
+        // On the next line, the separator must be a word: a character such as `-` at the beginning is a list mark.
         let rest = if trimmed(rest).starts_with(char::is_alphabetic) { trimmed(rest) } else { beside };
         let after = words.iter().find_map(|word| {
             let after = rest.strip_prefix(word)?;

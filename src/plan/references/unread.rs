@@ -1,6 +1,6 @@
 //! Finds texts of a step that look like a dependency but are in a form that planwatch does not read.
 //!
-//! Only a few forms are reported. All of them name an earlier step or a step of another plan:
+//! Only names of earlier steps and of steps of other plans are reported, and only in these places:
 //! - directly after a word such as "depends on" at the beginning of a line;
 //! - in a section whose heading resembles `Dependencies`;
 //! - in a line of the Dependencies section that Markdown parses as HTML.
@@ -160,8 +160,8 @@ impl Finder<'_> {
     }
 }
 
-/// Whether a Dependencies section says that there are no dependencies. `masked` is the section with blanks instead of
-/// its comments.
+/// Whether a Dependencies section is empty or says that there are no dependencies. `masked` is the section in the form
+/// that `markdown::masked` returns.
 fn begins_with_none(masked: &str) -> bool {
     means_none(masked.trim_start_matches(MARKS).trim_start(), masked)
 }

@@ -339,8 +339,8 @@ proptest! {
     }
 }
 
-/// Gives each step a range of the steps before it. For each step, `left_out` contains the number of steps that the range
-/// leaves out at its start and at its end.
+/// Gives steps a range of the steps before them. For each step in turn, `left_out` contains how many of these the range
+/// leaves out at its start and at its end. A range of fewer than two steps is not set.
 fn with_ranges(mut plans: Vec<Plan>, left_out: &[(usize, usize)]) -> Vec<Plan> {
     let mut left_out = left_out.iter();
     // Archived plans get no ranges, because their dependencies may be looked up in a live plan of the same name.

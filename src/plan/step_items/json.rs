@@ -57,7 +57,7 @@ fn number(nth: usize, item: &Value) -> Result<Option<StepNumber>, NotSteps> {
     text.parse().map(Some).map_err(|_| wrong(nth, format!("`number` is not a step number: {value}")))
 }
 
-/// A text or a number as it is written.
+/// Returns a string, or a number as text.
 fn plain(value: &Value) -> Option<String> {
     match value {
         Value::String(text) => Some(text.clone()),

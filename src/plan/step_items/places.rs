@@ -72,7 +72,8 @@ pub(crate) fn places(
     Ok(Places { steps, numbers })
 }
 
-/// The numbers of new steps must be in ascending order; the number of an existing step only identifies it.
+/// Checks that no number occurs twice, and that the numbers of new steps ascend. The number of an existing step only
+/// identifies the step.
 fn check_numbers(plan: &Plan, items: &[StepItem]) -> Result<(), NotPlaced> {
     let mut seen = BTreeSet::new();
     for number in items.iter().filter_map(|it| it.number.as_ref()) {
@@ -109,8 +110,10 @@ fn folded(title: &str) -> String {
     one_line(title).to_lowercase()
 }
 
-/// Returns the number of each item that is already fixed. The numbers that the list states for new steps are fixed.
-/// Between two such items, the existing steps of a longest subsequence with ascending numbers keep their numbers.
+/// Returns the number of each item; `None` if it is not fixed yet.
+///
+/// The numbers that the list states for new steps are fixed. Between two items with such numbers, a longest subsequence
+/// of existing steps with ascending numbers keeps its numbers.
 fn fixed(plan: &Plan, items: &[StepItem], steps: &[Option<usize>]) -> Vec<Option<StepNumber>> {
     let new: Vec<Option<&StepNumber>> = items.iter().map(|it| new_number(plan, it)).collect();
     let mut fixed: Vec<Option<StepNumber>> = new.iter().map(|it| it.cloned()).collect();

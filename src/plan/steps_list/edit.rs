@@ -97,7 +97,7 @@ pub(super) fn block(body: &str, line: &Listed) -> Range<usize> {
     start..line.span.start + body[line.span.clone()].trim_end().len()
 }
 
-/// Replaces a line and its children by the line of another step, in the style of the old line.
+/// Replaces a line and its children by a new line, in the style of the old one.
 pub(super) fn rewritten(body: &str, line: &Listed, new: &NewLine<'_>) -> Splice {
     let mark = unticked(&body[line.span.start..line.at]);
     (line.span.start..block(body, line).end, format!("{mark}{}", restyled(line, new)))

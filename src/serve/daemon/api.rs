@@ -20,8 +20,8 @@ pub trait Observer {
     /// Called once, when watching has begun, so that every later change will be seen.
     fn ready(&mut self, status: &Status) -> ControlFlow<()>;
     fn event(&mut self, event: &Event) -> ControlFlow<()>;
-    /// Called soon after files of a plan, or claims of other machines on its steps, have changed; `None` means any plan.
-    /// The change may not have settled yet, and it may cause no event.
+    /// Called soon after files of a plan, or claims of other machines on its steps, have changed. `None` means that any plan
+    /// may have changed. The change may not have settled yet, and it may cause no event.
     fn changed(&mut self, _plan: Option<&PlanId>) {}
     /// Called when polling begins (with the reason) and when it ends (`None`).
     fn polling(&mut self, why: Option<&str>);

@@ -25,7 +25,7 @@ pub(crate) struct PlanReferences {
 #[derive(Default)]
 pub(crate) struct Dependents {
     plans: BTreeMap<Key, Box<[PlanId]>>,
-    /// By folded name.
+    /// Live and archived plans, by folded name.
     spellings: BTreeMap<String, BTreeSet<Key>>,
     non_ascii: BTreeSet<Key>,
     /// Live plans, by the plans that they depend on.

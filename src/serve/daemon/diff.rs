@@ -24,7 +24,7 @@ fn is_in_doubt(problems: &[Problem], etag: Option<&str>) -> bool {
 #[derive(Debug, Default)]
 pub(crate) struct PlanDiff {
     pub(crate) events: Vec<Event>,
-    /// The new baseline; `None` if the plan does not exist.
+    /// The new baseline. `None` if the plan does not exist, unless its removal is held back.
     pub(crate) baseline: Option<BaselinePlan>,
     /// Files (or `plan.md` for the whole plan) that may be in the middle of a save. Their changes are held back until
     /// they are checked again.
@@ -43,7 +43,8 @@ pub(crate) struct Differ<'a> {
 }
 
 impl Differ<'_> {
-    /// Compares a plan with its baseline. For an archived plan the caller passes `None`, so that it counts as removed.
+    /// Compares a plan with its baseline. For an archived plan the caller passes `None` as `new`, so that the plan counts as
+    /// removed.
     pub(crate) fn plan(&self, id: &PlanId, old: Option<&BaselinePlan>, new: Option<&Plan>) -> PlanDiff {
         match (old, new) {
             (None, None) => PlanDiff::default(),
@@ -129,7 +130,7 @@ impl Differ<'_> {
         let title = new.map(|it| it.title.as_str()).or(old.map(|it| &*it.title)).unwrap_or_default();
         let path = new.map(|it| it.path.as_str()).or(old.map(|it| &*it.path)).unwrap_or_default();
         let mut event = self.event(what, (id, None), title, path, new.and_then(|it| it.etag.as_deref()));
-        // If the write log has no entry for the plan's change, the event takes the source of the last step's event: that
+        // If the write log has no entry for the plan's change, the event takes the source of the last event of a step: that
         // step may have completed the plan.
         if let (Source::Files, Some(step)) = (&event.source, diff.events.last()) {
             event.source = step.source.clone();

@@ -351,7 +351,7 @@ impl<'a> Daemon<'a> {
         }
     }
 
-    /// Recreates lock, socket and cookies if they were deleted. Everything is dirty afterwards.
+    /// Recreates lock, socket and cookies if they were deleted. In this case, everything is dirty afterwards.
     fn restore_runtime_files_if_due(&mut self) -> Step {
         if self.runtime_files.restore_at.is_none_or(|it| it > Instant::now()) {
             return Ok(());
@@ -407,7 +407,8 @@ impl<'a> Daemon<'a> {
         Ok(())
     }
 
-    /// Watches hard-linked files. A file may have been saved through another name before, so its plan is read again.
+    /// Watches hard-linked files. Before a file was watched, it may have been saved through another name, so its plan is
+    /// read again.
     fn watch_hard_links(&mut self, now: &Context, files: &[String]) {
         let plans = self.watching.watch_hard_links(&now.plans, files);
         if !plans.is_empty() {

@@ -52,7 +52,7 @@ impl Indexing {
         self.next_answer = Some(answer).filter(|it| it.len() <= NEXT_ANSWER_LIMIT);
     }
 
-    /// Indexes the plans that are dirty, and those that contain links.
+    /// Indexes the plans that are dirty, and those in `linked`, which contain links.
     pub(crate) fn refresh_plans(&mut self, now: &Context, linked: &[String]) {
         let names: Vec<_> =
             std::mem::take(&mut self.dirty).plans.into_iter().chain(linked.to_vec()).collect();
@@ -78,12 +78,12 @@ impl Indexing {
             (PlanReferences::by(it), (!it.is_archived).then(|| make(it)))
         })?;
         let (references, made): (Vec<_>, Vec<_>) = all.into_iter().unzip();
-        // If another process has written to the index since the refresh, its rows may be older.
+        // If another process has written to the index since the refresh, the rows that it wrote may be older than the files.
         self.dependents = self.index.is_current(now).then(|| Dependents::of(references));
         Ok((made.into_iter().flatten().collect(), hard_linked.into_inner()))
     }
 
-    /// Returns a plan as it was last indexed, or reads its files if they may have changed since.
+    /// Returns a plan as it was last indexed. Reads its files if they may have changed since, or if the index is unusable.
     pub(crate) fn plan(
         &mut self,
         now: &Context,

@@ -47,7 +47,7 @@ pub(crate) struct Loaded {
     pub(crate) plan_asked: Option<String>,
     pub(crate) plan: Option<Box<ShownPlan>>,
     pub(crate) step: Option<Box<ShownStep>>,
-    /// The worker's output, if a run in another process works on the step.
+    /// The worker's output, if a run works on the step.
     pub(crate) output: Option<WorkerOutput>,
     pub(crate) error: Option<String>,
 }
@@ -278,9 +278,9 @@ fn perform(context: Context, asked: &Request) -> Result<Reply, Error> {
     Ok(reply_of(&report))
 }
 
-/// The context of a request. An existing step or plan is changed only if it is still the version that was shown.
+/// The context of a request. Most requests change a step or a plan only if it is still the version that was shown.
 /// `claim` and `add` need no such check: they check under the lock whether they are possible, and overwrite no text of
-/// the user.
+/// the user. A request for an undo names no version.
 fn with_expected(context: Context, asked: &Request) -> Context {
     let is_checked = matches!(
         asked.action,

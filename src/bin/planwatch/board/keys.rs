@@ -10,8 +10,8 @@ use super::model::{Column, Focus, Hit, Model, Severity};
 use super::prompt::{Prompt, PromptKind};
 use super::questions;
 
-/// The keys that the foot of the screen lists while keys act on a step, the most important first. The foot shows as many
-/// as fit.
+/// The list of keys at the foot of the screen if keys act on a step, the most important first. The foot shows as many as
+/// fit.
 const STEP_FOOT: [&str; 14] = [
     "? keys",
     "q quit",
@@ -29,7 +29,7 @@ const STEP_FOOT: [&str; 14] = [
     "+ add",
 ];
 
-/// As above, while keys act on a plan.
+/// As above, if keys act on a plan.
 const PLAN_FOOT: [&str; 14] = [
     "? keys",
     "q quit",
@@ -237,7 +237,7 @@ fn letter(model: &mut Model, c: char) -> Option<Effect> {
 }
 
 /// The id and the etag of what keys change: the selected step or the selected plan. `None` if nothing is selected, or if
-/// the search hides the selected plan.
+/// the list of plans has the focus and the search hides the selected plan.
 fn target(model: &Model) -> Option<(String, Option<String>)> {
     if !model.is_plan_target() {
         return model.selected().map(|it| (it.id.clone(), it.etag.clone()));
@@ -398,7 +398,8 @@ fn focus_of(hit: &Hit) -> Focus {
     }
 }
 
-/// Requests the change of status for a card that was dropped on a column. The operation decides whether it is possible.
+/// Requests the change of status for a card that was dropped on a column. The operation decides whether the change is
+/// possible. For `Column::Stuck`, the board checks this first and asks for the reason.
 fn dropped(model: &mut Model, id: &str, to: Column) -> Option<Effect> {
     let step = model.steps().iter().find(|it| it.id == id).filter(|it| Column::of(it) != to)?;
     let request = |action| Request { action, id: id.to_owned(), text: None, etag: step.etag.clone() };

@@ -18,7 +18,7 @@ use planwatch::serve::ipc::event::{Event, Notification, Source, What};
 use super::event_loop::Input;
 use crate::context::{self, Session};
 
-/// The delay before looking for another watching process after the last one has ended.
+/// The delay between the end of one watcher and the search for the next one.
 const BETWEEN: Duration = Duration::from_secs(2);
 
 /// The thread that follows the changes.
@@ -62,7 +62,8 @@ impl Drop for Following {
     }
 }
 
-/// Follows one watching process until it ends. `None` if the board has ended, the plans are gone, or watching fails.
+/// Follows another process that watches or, if there is none, watches in this process. Returns when that watching ends.
+/// `None` if the board has ended, the plans are gone, or watching fails.
 fn follow_once(session: &Session, plans: &Path, inbox: &Sender<Input>, state: &Mutex<State>) -> Option<()> {
     let look = || Ok(super::quiet(session.look_again(plans)?, inbox));
     let now = look().ok()?;

@@ -97,7 +97,7 @@ pub(crate) struct Model {
     pub(crate) shows_closed: bool,
     /// The run that this board started.
     pub(crate) run: Option<Run>,
-    /// The worker's output, if a run in another process works on the selected step.
+    /// The worker's output, if a run works on the selected step.
     pub(crate) output: Option<WorkerOutput>,
     /// The drawn areas, each with what the mouse hits there, the topmost last.
     pub(crate) hits: Vec<(Rect, Hit)>,
@@ -138,7 +138,8 @@ impl Model {
         }
     }
 
-    /// Stores what was read. The selection stays as long as the selected item exists.
+    /// Stores what was read. The selected plan stays selected as long as it exists. The selected step stays selected as
+    /// long as it exists and matches the search.
     pub(crate) fn apply_loaded(&mut self, loaded: Loaded) {
         self.now = loaded.now;
         self.is_loaded = true;
@@ -252,7 +253,8 @@ impl Model {
     }
 
     /// Sorts the plans: first those that need attention, the most urgent at the top, then those with steps in progress,
-    /// then those with ready steps, then the others. Children are below their program, in the same order.
+    /// then those with ready steps, then the others. Children are below their program, in the same order. A program is as
+    /// urgent as the most urgent of it and its children.
     fn order(&mut self) {
         let urgency = |it: &PlanShape| {
             let rank = match () {
@@ -263,8 +265,8 @@ impl Model {
             // Plans that need no attention come after all others.
             (it.attention.is_none(), it.attention, rank)
         };
-        // Plans are shown below their program, one level deep. A plan whose program is missing, or is itself below a
-        // program, is shown at the top, so that no plan is hidden.
+        // Plans are shown below their program, one level deep. If the program is missing or itself names a program, the
+        // plan is shown on the top level, so that no plan is hidden.
         let is_top = |it: &PlanShape| it.program.as_ref().is_none_or(|program| *program == it.id);
         let programs: HashSet<_> = self
             .plans

@@ -1,5 +1,6 @@
-//! Checks a change of status before it is requested. A change that the operation would refuse is refused before the user
-//! types a reason. Before a key changes the status of a plan, the board asks for confirmation.
+//! Checks a change of status before it is requested. If the model shows that the operation would refuse the change, the
+//! board refuses it before the user types a reason. Before a key changes the status of a plan, the board asks for
+//! confirmation.
 
 use planwatch::api::error::Error;
 use planwatch::ops::update;
@@ -40,7 +41,7 @@ fn step_refusal(model: &Model, id: &str, verb: Verb) -> Option<Error> {
 
 fn plan_refusal(model: &Model, verb: Verb) -> Option<Error> {
     let plan = model.selected_plan()?;
-    // The plans of a program have steps of their own, which are not read here.
+    // The steps of a program's plans are not read here. So only the operation checks whether a program has open steps.
     let open = model.steps().iter().filter(|it| !matches!(it.status.as_str(), "completed" | "skipped"));
     let open: Vec<_> = open.map(|it| format!("{} ({})", it.id, it.status)).collect();
     update::plan_not_allowed(plan, verb, if plan.kind == PlanKind::Program { &[] } else { &open })

@@ -1,4 +1,4 @@
-//! Sets up the terminal at the beginning. Restores it at the end, for an editor, at Ctrl-Z and after a panic.
+//! Sets up the terminal at the beginning. Restores it at the end, for another program, at Ctrl-Z and after a panic.
 
 use std::io::{self, Stdout, Write};
 use std::sync::mpsc::Sender;

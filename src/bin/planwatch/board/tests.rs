@@ -336,7 +336,8 @@ fn a_move_that_cannot_be_made_asks_for_no_reason() {
     for (step, is_unverified, why, end) in [
         ("1", false, "is completed;", "r reopens it"),
         ("2.75", false, "is claimed by codex", "which is recorded"),
-        // The run of this claim died, so the claim no longer counts.
+        // The run of this claim died before it verified the step. So the claim no longer counts, and the step counts as
+        // completed.
         ("2.75", true, "is completed;", "r reopens it"),
     ] {
         let steps = model.plan.iter_mut().flat_map(|it| &mut it.steps);

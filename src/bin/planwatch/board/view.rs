@@ -296,7 +296,7 @@ fn help(model: &mut Model, frame: &mut Frame<'_>, all: Rect) {
     model.help = Some(first);
     let columns = Layout::horizontal(vec![Constraint::Fill(1); usize::from(n_columns)]).split(inner);
     for (place, keys) in columns.iter().zip(keys.chunks(n_rows)) {
-        // In a narrow box the names of the keys are not aligned, so that more of what they do is visible.
+        // In a narrow box the names of the keys are not aligned, so that more of their descriptions is visible.
         let pad = if inner.width < 30 { 0 } else { 9 };
         let line = |(key, what): &(&'static str, &'static str)| {
             Line::from(vec![Span::styled(format!("{key:>pad$}  "), ACCENT), Span::raw(*what)])

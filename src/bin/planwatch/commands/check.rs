@@ -1,4 +1,4 @@
-//! `check`: prints every problem with its position, its line and what to do about it.
+//! `check`: prints every problem with its position, the line of the file, and what to do about the problem.
 
 use planwatch::api::context::Context;
 use planwatch::api::error::Error;

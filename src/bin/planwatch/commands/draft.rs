@@ -105,8 +105,8 @@ impl Who {
     }
 }
 
-/// The command of an agent in the user's own configuration. `None` if there is no such agent. Also `None` if the agent
-/// reads its prompt from a file, because `draft` sends prompts on standard input.
+/// The command of an agent in the user's own configuration. `None` if there is no such agent or it has no command. Also
+/// `None` if the agent reads its prompt from a file, because `draft` sends prompts on standard input.
 fn own_command(session: &Session, name: &str) -> Option<String> {
     let own = session.own_agents();
     let found = own.get(name).filter(|it| it.prompt != Some(PromptBy::File))?;

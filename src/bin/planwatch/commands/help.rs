@@ -20,8 +20,8 @@ pub(crate) fn run(session: &Session, args: &Help) -> Result<u8, Failure> {
     Ok(0)
 }
 
-/// Help on a verb or a topic. For a name that is both, such as `sql`, both texts are printed: the help of the verb
-/// `sql` does not list the views.
+/// Help on a verb or a topic. For a name that is both, such as `sql`, both texts are printed. In this example, the topic
+/// lists the views that the verb can query; the help of the verb does not.
 fn about(topic: &str) -> Result<String, Failure> {
     let mut command = args::command();
     command.build();

@@ -102,7 +102,7 @@ fn typed_text(text: String) -> Result<String, Failure> {
     if text == "-" { named_text::standard_input() } else { Ok(text) }
 }
 
-/// Refuses options that apply only to recording if there is no text to record.
+/// Called if there is no text to record: refuses `--dry-run` and `--by`, which apply only to recording.
 fn refuse_written(mode: Mode, by: Option<&String>, form: &str) -> Result<(), Failure> {
     if mode == Mode::Write && by.is_none() {
         return Ok(());

@@ -34,7 +34,7 @@ pub(crate) fn run(session: &Session, args: Run) -> Result<u8, Failure> {
     }
     let processes = Processes::default();
     let stop = processes.stopper();
-    // A second signal ends this process at once; the next run repairs what this one left unfinished.
+    // A second signal ends this process at once. The next run repairs what this run left unfinished.
     let signals = signals::stop_at(move |is_first| {
         if is_first {
             stop.stop();

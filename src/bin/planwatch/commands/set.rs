@@ -61,7 +61,7 @@ const OTHER_NAMES: [(&str, &str); 16] = [
 ];
 
 /// The known field that an unknown key probably means: the field for which other programs use this name, or else a field
-/// with a similar spelling. `None` if the key is known.
+/// with a similar spelling. `None` if the key is known, or if no field is similar.
 fn meant(key: &str) -> Option<String> {
     let known = || STEP_KEYS.iter().chain(PLAN_KEYS).copied();
     if known().any(|it| it == key) {
@@ -72,10 +72,11 @@ fn meant(key: &str) -> Option<String> {
     other.or_else(|| nearest(&folded, known()))
 }
 
-/// Makes the operation from the text after `+=` or `-=`.
+/// Makes the operation from the value after `+=` or `-=`.
 type Op = fn(String) -> SetOp;
 
-/// Returns the key and the operation for the argument (`KEY`, `KEY+=V` or `KEY-=V`), the value and the options.
+/// Returns the key and the operation that three things determine: the first argument (`KEY`, `KEY+=V` or `KEY-=V`), the
+/// value, and the options.
 fn operation(key: &str, value: Option<String>, unset: bool, yaml: bool) -> Result<(String, SetOp), Failure> {
     let add = if yaml { SetOp::AddYaml } else { SetOp::Add as Op };
     let take = if yaml { SetOp::TakeYaml } else { SetOp::Take as Op };

@@ -137,7 +137,8 @@ fn facts_below(shown: &ShownStep, now: Time, width: Option<usize>) -> String {
     body(&facts.iter().map(line).collect::<String>())
 }
 
-/// The worker that has ended the step on another machine, if the result is not merged here yet.
+/// A text about the claim of a step that was closed on another branch, or whose work has ended on another machine. `None`
+/// if there is no such claim, or if another claim on the step is in force.
 fn ended_elsewhere(shown: &ShownStep) -> Option<String> {
     shown.step.held_by.clone().filter(|_| shown.held.is_none())
 }

@@ -23,7 +23,7 @@ use crate::screens::{
 };
 use crate::table::{Cell, Table, Yields, cell, column, paint, styled};
 
-/// Where there is no terminal, each section has at most this many lines.
+/// Where there is no terminal, each section has at most this many lines, except with `--all`.
 const LINES: usize = 10;
 /// On a terminal, a section shows at least this many of its lines, or fewer if that makes the screen fit.
 const LEAST: usize = 3;
@@ -83,7 +83,7 @@ impl Room {
     }
 }
 
-/// Divides lines among sections. Sections that are cut have equal numbers of lines, or differ by one.
+/// Divides lines among sections. The numbers of lines of the sections that are cut differ by at most one.
 ///
 /// A section that is cut needs another line, which says how many are missing.
 fn shares(wanted: &[usize], lines: usize) -> Vec<usize> {
@@ -260,7 +260,7 @@ fn what_next(report: &StatusReport) -> String {
     if let Some(step) = report.ready.first() {
         return to_type(&for_next(&step.step));
     }
-    // `done` would refuse a step that another working tree has claimed.
+    // `done` would refuse a step that was claimed in another working tree or on another machine.
     if let Some(step) = report.in_progress.iter().find(|it| it.held.is_none()) {
         return to_type(&[(
             format!("planwatch done {}", typed(&step.step.id)),

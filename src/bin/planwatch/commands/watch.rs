@@ -124,7 +124,8 @@ fn answering(plans: &PlansDir) -> Result<Option<(Client, Status)>, Failure> {
     found.ok_or_else(|| no_answer(silent))
 }
 
-/// Like [`answering`], but waits longer. If HTTP is wanted, it also ends a watcher that `gives_way`.
+/// Like [`answering`]. If no daemon was found, it also waits for a process that holds the lock but does not answer yet. If
+/// HTTP is wanted, it stops a watcher that `gives_way`.
 fn in_the_way(
     session: &Session,
     plans: &Path,

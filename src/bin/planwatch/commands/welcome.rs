@@ -1,4 +1,5 @@
-//! `planwatch` without a verb: runs `status`, or prints what to type if there are no plans.
+//! `planwatch` without a verb: runs `status`. If there is no plans directory, prints what to type instead, except with
+//! `--json`.
 
 use crate::args::look::Status;
 use crate::commands::status;

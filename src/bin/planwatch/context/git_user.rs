@@ -23,7 +23,7 @@ pub(super) fn name(
     [own, home_config, other].into_iter().flatten().find_map(|it| user_name(&read(&it)?))
 }
 
-/// The directory that all worktrees of a repository share.
+/// The git directory that all working trees of a repository share.
 fn common_dir(repository: &Path) -> Option<PathBuf> {
     let git = repository.join(".git");
     if git.is_dir() {
@@ -35,7 +35,8 @@ fn common_dir(repository: &Path) -> Option<PathBuf> {
     Some(common.unwrap_or(git))
 }
 
-/// The text of a regular file; `None` for anything else, because reading a FIFO could block.
+/// The text of a regular file. Other files are not read, because reading a FIFO could block. `None` if the file was not
+/// read or is not UTF-8.
 fn read(path: &Path) -> Option<String> {
     if !path.metadata().ok()?.is_file() {
         return None;
@@ -62,7 +63,7 @@ fn user_name(config: &str) -> Option<String> {
     name.filter(|it| !it.is_empty())
 }
 
-/// A value without its quotes, the backslashes of its escapes, and the comment after it.
+/// Removes from a value its quotes, the backslashes of its escapes, and the comment after it.
 fn unquoted(value: &str) -> String {
     let mut plain = String::new();
     let mut is_quoted = false;

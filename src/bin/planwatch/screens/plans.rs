@@ -115,7 +115,8 @@ pub(crate) fn status_parts(plan: &PlanShape) -> Vec<(String, Style)> {
     parts
 }
 
-/// The sign of a plan in a list: the most urgent reason why it needs attention, else its progress.
+/// The sign of a plan in a list: the most urgent reason why it needs attention, or else its progress. A plan that is only
+/// stale has the sign of its progress, and so has one that is only overdue if it is closed or has steps in progress.
 pub(crate) fn sign(plan: &PlanShape) -> (char, Style) {
     let is_closed = |n: usize| n > 0 && plan.steps_completed + plan.steps_skipped == n;
     match plan.attention {

@@ -26,7 +26,7 @@ pub(crate) fn problem(problem: &Problem, path: &str, source: Option<&str>, width
     said
 }
 
-/// The line as it is in the file, and a caret below the column.
+/// The source line, cut to the width, and a caret below the column.
 fn marked(line: u32, column: u32, source: &str, width: Option<usize>) -> String {
     let at = usize::try_from(column).unwrap_or(1).saturating_sub(1);
     let before: String = source.chars().take(at).collect();

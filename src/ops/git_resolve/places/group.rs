@@ -39,8 +39,8 @@ impl Group {
 
 /// Chooses between the two places that the sides have for a step.
 ///
-/// A removal wins, with one exception: the live step wins if other steps were squashed into it that the removed copy lacks,
-/// because neither side removed those steps.
+/// A removal wins, with one exception: steps that neither the base nor the removed copy contains may have been squashed into
+/// the live step. The live step then wins, because neither side removed those steps.
 fn chosen<'p>(
     base: Option<&[u8]>,
     (own, ours): (&'p PathBuf, &[u8]),

@@ -48,7 +48,7 @@ pub(in crate::ops::git_resolve) fn reunite(
                         places.settle_again(writing, group, &now, done)?;
                     }
                 }
-                // The other side has removed the step. A rebase can have added it again, under two numbers.
+                // One side has removed the step. A rebase can have added it again, under two numbers.
                 (Some(_), None) | (None, Some(_))
                     if ours.contains_key(&identity) != theirs.contains_key(&identity) =>
                 {

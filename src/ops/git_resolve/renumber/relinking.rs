@@ -104,7 +104,7 @@ pub(super) fn followed(path: &Path, file: &[u8], steps: &[&Renumbered]) -> Optio
     })
 }
 
-/// Whether a file refers to the old number of a step.
+/// Whether a file refers to the old number of a step. Also `true` if the file cannot be edited.
 fn refers(path: &Path, file: &[u8], to: &Renumbered) -> bool {
     followed(path, file, &[to]).is_none_or(|it| it != file) || is_in_section(path, file, to)
 }
@@ -257,7 +257,7 @@ impl<'a> References<'a> {
     }
 
     /// The merge with the new numbers in THEIRS, and whether it has no conflict. `None` if the file is not as the merge
-    /// left it.
+    /// left it, if a side has no such file, or if THEIRS cannot be edited.
     fn merged_again(&self, now: &[u8], known: &Known, steps: &[&Renumbered]) -> Option<(Vec<u8>, bool)> {
         let (Some(ours), Some(theirs)) = (&known.ours, &known.theirs) else { return None };
         let moved = followed(self.path, theirs, steps)?;

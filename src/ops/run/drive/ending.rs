@@ -20,7 +20,7 @@ impl Driver<'_> {
     /// Decides what to do if no step can be begun: wait for others, search again, or end the run.
     ///
     /// Another run may claim or complete a step meanwhile. So the run is over only if both of these are true:
-    /// - No other live run has a claim on a step of the plan. A claim that is just being made counts, too.
+    /// - No live run in this working tree has a claim on a step of the plan. A claim that is just being made counts, too.
     /// - The plan files were the same before and after the claims were read.
     pub(super) fn nothing(&self, context: &Context, state: &mut Progress) -> Result<Next, Error> {
         let load = || LoadQuery::plan(&self.plan).settled(DecisionFiles::Plan(&self.plan)).load(context);
@@ -35,7 +35,7 @@ impl Driver<'_> {
         if let Some(why) = elsewhere(context, &plans, &self.plan) {
             return Ok(Next::WaitLong(why));
         }
-        // Another run may have just completed a step that others waited for.
+        // Another run may have just completed a step that other steps waited for.
         if !claim::wanted(context, &self.plan)?.is_empty() {
             return Ok(Next::Again);
         }
@@ -57,8 +57,8 @@ fn etags(plans: &Plans) -> Vec<(&str, Option<&str>)> {
     all
 }
 
-/// Names the steps that processes on other machines have claimed. The run waits for these steps. If a process dies, the run
-/// can take over its step.
+/// Names the open steps that processes on other machines have claimed. The run waits for these steps. If such a process
+/// dies, the run can take over its step.
 fn elsewhere(context: &Context, plans: &Plans, run: &PlanId) -> Option<String> {
     let renewed = renewed_elsewhere(context);
     let is_own = |id: &StepId| plans.get(&id.plan).is_some_and(|it| is_part(it, run));

@@ -32,8 +32,9 @@ impl Driver<'_> {
         self.surface.report(&Event::Note { text });
     }
 
-    /// The working tree for a claimed step. `None`: the user's own working tree. The agent and the `verify` commands must
-    /// be trusted as they are in that tree. If they are not, or if the tree cannot be provided, the step is released.
+    /// The working tree of a claimed step. The agent and the `verify` commands must be trusted as they are in this tree. If
+    /// they are not, or if the tree cannot be provided, the step is released. `None`: the step uses the user's own working
+    /// tree.
     pub(super) fn tree_for(&self, begun: &Begun) -> Result<Option<Tree>, Error> {
         let Some(trees) = &self.trees else { return Ok(None) };
         let provided = self.provide(trees, begun);

@@ -29,7 +29,7 @@ fn context(home: &Path) -> Result<Context, Error> {
     Ok(Context { reading: Reading::Index, ..Context::of(plans) })
 }
 
-/// Records the published events.
+/// Records the published events, the beginnings and ends of polling, and the changed plans.
 #[derive(Default)]
 struct Heard {
     events: Vec<String>,

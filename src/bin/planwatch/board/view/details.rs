@@ -188,8 +188,8 @@ fn plan(text: &mut Text, shown: &ShownPlan, now: Time) {
     text.records(&[], &plan.notes, now);
 }
 
-/// Draws the output and the elapsed time of a worker. If this board started a run, it is the worker of that run, and its
-/// cost is drawn, too. Otherwise it is the worker of a run in another process.
+/// Draws the output and the elapsed time of a worker: the worker of the run that this board started, with the cost of that
+/// run, or else the worker of a run in another process.
 pub(super) fn run(model: &Model, frame: &mut Frame<'_>, area: Rect) {
     let clock = |seconds: u64| format!("{}:{:02}", seconds / 60, seconds % 60);
     let (title, output, end) = match (&model.run, &model.output) {

@@ -22,8 +22,8 @@ const CARD: u16 = 15;
 /// The minimum height of a column with gaps between its cards.
 const TALL: u16 = 18;
 
-/// Limits for the lines of a card's title. The first limit with which all cards of a column fit is used. The limit for
-/// the text below the title is one line lower.
+/// Limits for the lines of a card's title. The first limit with which all cards of a column fit is used. The text below
+/// the title may have one line less than the title.
 const CARD_ROWS: [usize; 4] = [9, 6, 4, 3];
 
 /// The width of the frame in which all columns fit.
@@ -137,7 +137,8 @@ fn one_column(model: &mut Model, frame: &mut Frame<'_>, column: Column, area: Re
     let card = |nth: usize| card(steps[nth], body.width.into(), rows);
     let at = steps.iter().position(|it| Some(&it.id) == model.step_id.as_ref());
     let mut first = at.unwrap_or(0);
-    // The cards above the selected one and the selected one itself take at most two thirds of the height.
+    // Cards above the selected one are drawn as long as these cards and the selected one take at most two thirds of the
+    // height.
     let mut height = if steps.is_empty() { 0 } else { card(first).len() };
     while first > 0 {
         height += card(first - 1).len() + usize::from(gap);
@@ -206,7 +207,7 @@ fn card(step: &StepShape, width: usize, rows: usize) -> Vec<Line<'static>> {
     lines
 }
 
-/// Keeps at most `rows` lines. If some were removed, the last one ends with `…`.
+/// Keeps at most `rows` lines. If lines were removed, the last kept line ends with `…`.
 fn shorten(lines: &mut Vec<Line<'static>>, rows: usize, width: usize) {
     if lines.len() > rows {
         lines.truncate(rows);

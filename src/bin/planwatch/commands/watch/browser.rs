@@ -72,7 +72,7 @@ fn reachable(http: &str) -> String {
     http.replace("//0.0.0.0:", "//127.0.0.1:").replace("//[::]:", "//[::1]:")
 }
 
-/// The path of the page of a plan or a step.
+/// The path of the page of a plan or a step. For a decision or an insight, the path of the page of all decisions.
 fn path_of(session: &Session, typed: &str) -> Result<String, Failure> {
     let request = ShowRequest { id: typed.to_owned(), ..ShowRequest::default() };
     let id = match show::show(&session.context()?, &request)? {

@@ -72,7 +72,7 @@ pub(super) fn begin(session: &Session, plans: &Path, args: &Watch) -> Result<Beg
             let said = format!("process {pid} watches {plans} with {steps}{on}; its log is {log}");
             Ok(Begun { state: "started", status, said })
         }
-        // Another process started first and is about to answer.
+        // The exit code 4 means that another process started first. That process is about to answer.
         Started::Failed(Some(4)) => {
             let (_, status) = just_begun(&context.plans)?;
             http::check_running(args, &status)?;
