@@ -1,7 +1,8 @@
 //! `squash PLAN N N…`: merges several steps into the first.
 //!
 //! The first step's file keeps its name. It gets the texts, attempts and notes of the others, in order, and their
-//! dependencies, `verify` and `touches`. The earlier versions of all files go to `_archive/<plan>/removed-<time>/`.
+//! dependencies, `tags` and `verify`. It has `touches` only if all steps have the key. The earlier versions of the steps'
+//! files go to `_archive/<plan>/removed-<time>/`.
 
 mod lists;
 
@@ -91,9 +92,12 @@ fn file_of(context: &Context, step: &Step) -> Result<(Vec<u8>, Option<u32>), Err
 fn refuse_disclosure(context: &Context, steps: &[&Step], modes: &[Option<u32>]) -> Result<(), Error> {
     /// The read permissions of the group and of all other users.
     const READ: u32 = 0o044;
-    let mut files = steps.iter().zip(modes).filter_map(|(step, mode)| Some((step, (*mode)?)));
+    let mut files = steps.iter().zip(modes);
     let Some((kept, open)) = files.next() else { return Ok(()) };
-    let Some((other, _)) = files.find(|(_, mode)| open & READ & !mode != 0) else { return Ok(()) };
+    // A step that has no file gets one with the usual permissions.
+    let open = open.unwrap_or(READ);
+    let is_closer = |(_, mode): &(_, &Option<u32>)| mode.is_some_and(|mode| open & READ & !mode != 0);
+    let Some((other, _)) = files.find(is_closer) else { return Ok(()) };
     let shown = |step: &Step| shown_path(&context.root_name(), &step.path);
     let message = format!("more people may read `{}` than `{}`", shown(kept), shown(other));
     let hint = "give both files the same permissions with `chmod` first";
@@ -270,8 +274,8 @@ impl Merged<'_> {
         for (step, bytes) in self.steps.iter().zip(self.texts).filter(|it| it.0.has_file()) {
             let text = String::from_utf8_lossy(front_matter::split(bytes).body()).into_owned();
             let text = text.trim_matches(['\r', '\n']);
-            // A title that is only in the front matter would be lost: the new title replaces it, or its front matter is
-            // not copied.
+            // A title that is only in the front matter would be lost: in the first step, the new title replaces it, and the
+            // front matter of the other steps is not copied.
             if markdown::outline(text).title().is_none() {
                 body.extend(["\n# ", &step.title, "\n"]);
             }
@@ -304,14 +308,15 @@ impl Merged<'_> {
             changes.push(change::set_word("confirm", "required"));
         }
         changes.extend((!is_confirmed && kept.confirmed.is_some()).then(|| change::remove("confirmed")));
-        // A missing `touches` counts as overlapping with every `touches` that is not empty. So if one of the steps has none,
-        // the new step gets none.
+        // A missing `touches` counts as overlapping with every `touches` that is not empty. So if one of the steps has no
+        // `touches`, the new step gets none.
         let loses_touches = kept.touches.is_some() && others.iter().any(|it| it.touches.is_none());
         changes.extend(loses_touches.then(|| change::remove("touches")));
         changes
     }
 
-    /// Items of the steps' `depends` that name no step. They are kept, so that the new step is not ready.
+    /// Items of the steps' `depends` that cannot be read as references to steps. They are kept, so that the new step is not
+    /// ready.
     fn unread_items(&self) -> Vec<NewValue> {
         let of = |(step, text): (&&Step, &Vec<u8>)| relink::unread_items(text, &step.id);
         let mut items: Vec<NewValue> = Vec::new();
@@ -324,8 +329,8 @@ impl Merged<'_> {
     }
 }
 
-/// The status of the new step. If one of the steps is open, the result is the first of blocked, failed, in progress and
-/// pending that one of the steps has. If all are closed, the result is completed if one is completed, or else skipped.
+/// The status of the new step. If one of the steps is open, the result is the first of blocked, failed and in progress that
+/// one of the steps has, or else pending. If all are closed, the result is completed if one is completed, or else skipped.
 fn status_of_all(steps: &[&Step]) -> StepStatus {
     use StepStatus::{Blocked, Completed, Failed, InProgress, Pending, Skipped};
     let any = |status| steps.iter().any(|it| it.status.is(status));

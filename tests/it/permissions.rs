@@ -97,3 +97,15 @@ fn a_private_step_is_not_squashed_into_one_that_everybody_may_read() {
     place.run("squash p 1 2 --title S -q").ok();
     assert_eq!(mode(&place, "plans/p/step-1.md"), 0o600);
 }
+
+#[test]
+fn a_private_step_is_not_squashed_into_one_without_a_file() {
+    let place = place();
+    let steps = "\n## Steps\n\n- step-0: Zero\n- step-2: Two\n";
+    place.write("plans/p/plan.md", place.text("plans/p/plan.md") + steps);
+    set(&place, "plans/p/step-2.md", 0o600);
+    let ran = place.run("squash p 0 2 --title S");
+    assert_eq!(ran.code, 4, "{}", ran.stderr);
+    assert!(ran.stderr.contains("error[permissions-differ]"), "{}", ran.stderr);
+    assert!(!place.file("plans/p/step-0.md").exists());
+}
