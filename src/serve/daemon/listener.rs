@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
-use crate::serve::daemon::times::{CLOSE_TIMEOUT, CONNECTION_TIMEOUT};
+use crate::serve::daemon::times::{ACCEPT_AGAIN, CLOSE_TIMEOUT, CONNECTION_TIMEOUT};
 use crate::serve::ipc::protocol::{self, Answer, Request};
 use crate::serve::ipc::socket_path;
 
@@ -92,7 +92,17 @@ impl Drop for SocketListener {
 
 fn accept(listener: &UnixListener, forward: &Forward) {
     let open = Arc::new(AtomicUsize::new(0));
-    while let Ok((stream, _)) = listener.accept() {
+    loop {
+        let stream = match listener.accept() {
+            Ok((stream, _)) => stream,
+            // The listener was shut down.
+            Err(error) if error.kind() == io::ErrorKind::InvalidInput => return,
+            // For example, the process has too many open files.
+            Err(_) => {
+                std::thread::sleep(ACCEPT_AGAIN);
+                continue;
+            }
+        };
         if !socket_path::is_same_user(&stream) || open.load(Ordering::Relaxed) >= CONNECTION_LIMIT {
             continue;
         }

@@ -51,6 +51,9 @@ pub(crate) const LOOP_TIMEOUT: Duration = Duration::from_secs(1);
 /// How long a client may take to send a request, and how long it may take to receive an answer.
 pub(crate) const CONNECTION_TIMEOUT: Duration = Duration::from_secs(10);
 
+/// The delay before the daemon accepts connections again after an error, such as too many open files.
+pub(crate) const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
+
 /// How long an ending daemon waits for a client to receive the last answer.
 pub(crate) const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 
