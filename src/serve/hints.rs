@@ -1,8 +1,8 @@
 //! Translates hints for other surfaces.
 //!
 //! The hints of operations name commands and options of the command line. Agents use tools instead, and HTTP clients use
-//! routes. If a part of a hint names a command, an option or a variable, it is translated. Without a counterpart, that
-//! part is left out. Other parts stay as they are.
+//! routes. A hint consists of parts, which are separated by `, ` or `; `. A part that names a command, an option or a
+//! variable is translated. If there is no counterpart, the part is left out. Other parts stay as they are.
 
 use crate::api::error::Error;
 use crate::text::typed;
@@ -136,7 +136,7 @@ const VERBS: &str = " add archive attempt block board browser check claim comple
                      move new next note recall release remove reopen replace restore run script search set show skip \
                      sql squash stale start stats status steps sync template token trust undo unset watch ";
 
-/// Translates a hint for a surface; `None` if all parts are left out.
+/// Translates a hint for a surface; `None` if nothing is left, or if the whole hint is a command without a counterpart.
 pub(super) fn for_surface(hint: &str, surface: Surface) -> Option<String> {
     if let Some(command) = hint.strip_prefix("planwatch ") {
         return counterpart(command, surface);
@@ -156,7 +156,8 @@ pub(super) fn on_page(hint: &str) -> Option<String> {
     left(hint, |part| (!is_typed(part)).then(|| part.to_owned()))
 }
 
-/// Leaves out the parts of a hint that name an unavailable tool. `all` lists all tools; `has` says which are available.
+/// Leaves out the parts of a hint that name an unavailable tool. `all` lists all tools; `has` says which are available. A
+/// tool whose name has no underscore is not recognized.
 pub(super) fn with_tools(hint: &str, all: &[&str], has: impl Fn(&str) -> bool) -> Option<String> {
     let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
     left(hint, |part| {

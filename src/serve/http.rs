@@ -23,7 +23,7 @@ use axum::Router;
 pub use server::{Bound, Pages, Serving, Settings, bind};
 pub use state::App;
 
-/// All routes.
+/// The routes below `/api`, and `/openapi.json`.
 fn api() -> Router<App> {
     script_api::router().merge(events::router()).merge(routes::router())
 }

@@ -45,7 +45,8 @@ pub fn split(bytes: &[u8]) -> Parts<'_> {
 }
 
 impl<'a> Parts<'a> {
-    /// The first byte after the byte order mark and the front matter.
+    /// The offset at which the body begins: after the byte order mark and the front matter. An unclosed front matter counts
+    /// as part of the body.
     pub fn body_start(&self) -> usize {
         match &self.header {
             Header::Present { close, .. } => close.end,

@@ -101,7 +101,7 @@ fn holds(was: Option<View<'_>>, is: Option<View<'_>>, now: Option<View<'_>>) -> 
     is_any
 }
 
-/// Like [`holds`], for the lines of a body.
+/// Like [`holds`], for the lines of a body, except that a change that only reorders lines is never included.
 fn holds_lines([was, is, now]: [&[u8]; 3]) -> bool {
     fn counts(text: &[u8]) -> HashMap<&[u8], usize> {
         let mut counts = HashMap::new();

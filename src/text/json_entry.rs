@@ -4,10 +4,11 @@
 //! a record of them:
 //! - In an object with members, the entry is inserted before the first member, after a copy of the whitespace before that
 //!   member.
-//! - In an empty object, the entry is inserted directly after the brace, on its own line if the object has more than one
-//!   line.
-//! - If the object itself is missing, it is inserted with the entry on one line, with spaces inside the braces:
-//!   `{ "a": … }`. In the other two cases, the insertion never results in an object with exactly this text.
+//! - In an empty object, the entry is inserted directly after the brace. If the object has more than one line, a line end
+//!   and an indentation are inserted before the entry.
+//! - If the object for the entry is missing, it is inserted into the file's object in one of these two ways. It holds the
+//!   entry and is on one line, with spaces inside the braces: `{ "a": … }`. Inserting an entry into an existing object never
+//!   results in exactly this text.
 //!
 //! A file that is not strict JSON, such as one with comments, is refused with the position of the error and never written.
 
@@ -194,7 +195,8 @@ fn not(text: &str, at: usize, reason: String) -> NotJson {
     NotJson { place: line_index::place(text.as_bytes(), at), reason }
 }
 
-/// The range to remove for a member. It includes the member's comma and the blanks before the member.
+/// The range to remove for a member. It includes the blanks before the member and, if there is one, a comma: the comma after
+/// the member or, for the last member, the comma before it.
 fn span(text: &str, object: &Object, nth: usize) -> Range<usize> {
     let member = &object.members[nth];
     let before = match nth.checked_sub(1).and_then(|it| object.members.get(it)) {

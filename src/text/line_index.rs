@@ -17,7 +17,7 @@ impl Place {
 /// Returns the position of the byte at `at`. An offset past the end counts as the end.
 ///
 /// A line ends with LF; the CR of a CRLF belongs to its line. Bytes that are not UTF-8 count one column each. A byte
-/// order mark does not count.
+/// order mark at the start of the file does not count.
 pub fn place(bytes: &[u8], at: usize) -> Place {
     let before = &bytes[..at.min(bytes.len())];
     // The chunks are so small that the sum of each fits into one byte. This lets the compiler vectorize the count.

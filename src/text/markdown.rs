@@ -45,7 +45,7 @@ pub struct TaskBox {
     pub ticked: bool,
 }
 
-/// The structure of a body. All lists are in the order of the text.
+/// The structure of a body. All vectors are in the order of the text.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Outline {
     pub headings: Vec<Heading>,
@@ -117,7 +117,8 @@ impl Outline {
 struct Builder<'a> {
     body: &'a str,
     outline: Outline,
-    /// The number of open blocks around the current event. Only headings at depth 0 are included in the outline.
+    /// The number of open lists, quotations, tables and HTML blocks around the current event. Only headings at depth 0 are
+    /// included in the outline.
     depth: usize,
     heading: Option<(u8, Range<usize>, Option<Range<usize>>)>,
     paragraph: Option<String>,
@@ -185,7 +186,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// Items of lists in block quotes, and items below two others, count as text and are not included in the outline.
+    /// Items of lists in block quotes, and items below two others, are not included in the outline.
     fn start_item(&mut self, span: Range<usize>) {
         let is_kept = self.open.len() < 2 && self.depth == self.open.len() + 1;
         let nth = is_kept.then_some(self.outline.items.len());

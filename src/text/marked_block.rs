@@ -8,15 +8,16 @@
 //!
 //! The first marker contains the owners of the block and a hash of the lines between the markers. Callers do not remove
 //! a block whose lines were edited ([`Block::is_sealed`]).
-//! A blank line precedes the block. If the file had no final line end, the block has none either, so that removing it
-//! restores the same bytes.
+//!
+//! If the file existed before, a blank line precedes the block. If the file's last line had no line end, the block has none
+//! either, so that removing the block restores the same bytes.
 
 use std::ops::Range;
 
 use crate::text::line_index::{self, Place};
 use crate::text::seal;
 
-/// The text of the two marks, which are comments in the format of the file.
+/// The text of the two markers, which are comments in the format of the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Marks {
     begin: &'static str,
@@ -36,19 +37,19 @@ pub const HASH: Marks = Marks { begin: "# planwatch:begin", close: "", end: "# p
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Block {
-    /// From the first mark to the end of the last line, with its line end.
+    /// From the first marker to the end of the second one, with its line end.
     span: Range<usize>,
     line_end: &'static str,
-    /// The owners in the first mark.
+    /// The owners in the first marker.
     pub of: Vec<String>,
-    /// The lines between the marks, each with LF.
+    /// The lines between the markers, each with LF.
     pub lines: String,
     /// Whether the lines are unchanged since they were written.
     pub is_sealed: bool,
     marks: Marks,
 }
 
-/// A mark without its counterpart, or the mark of a second block, and its position.
+/// A marker without its counterpart, or the marker of a second block, and its position.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unpaired {
     pub place: Place,
@@ -119,7 +120,7 @@ pub fn renew(text: &str, block: &Block, of: &[&str], lines: &str) -> String {
     format!("{}{}{last}{}", &text[..start], written(&block.marks, of, lines, block.line_end), &text[end..])
 }
 
-/// Removes the block; `None` if the file contains nothing else and was created for it.
+/// Removes the block; `None` if the file contains nothing else. Such a file was created for the block.
 pub fn take(text: &str, block: &Block) -> Option<String> {
     let Range { start, end } = block.span;
     let (before, after) = (&text[..start], &text[end..]);

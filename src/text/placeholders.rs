@@ -53,7 +53,7 @@ pub fn fill(source: &str, values: &Value) -> Result<String, Broken> {
     render(source, source, 0, values)
 }
 
-/// Returns the first comment of a text, joined into one line. In this comment, the author describes the text.
+/// Returns the first handlebars comment of a text, joined into one line. In this comment, the author describes the text.
 pub fn comment(source: &str) -> Option<String> {
     let start = source.find("{{!")? + 3;
     let rest = &source[start..];
@@ -151,7 +151,7 @@ fn screen(whole: &str, part: &str, at: usize) -> Result<(), Broken> {
     }
 }
 
-/// The offset of the first parenthesis in a placeholder that is nested deeper than [`MAX_CALLS`].
+/// The offset of the first parenthesis that is nested deeper than [`MAX_CALLS`] within a placeholder.
 fn too_deep_call(part: &str) -> Option<usize> {
     let (mut is_inside, mut quote, mut depth) = (false, None, 0_usize);
     let mut rest = part.bytes().enumerate().peekable();

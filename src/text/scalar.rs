@@ -27,7 +27,7 @@ pub fn inline(text: &str, place: Place) -> String {
     if is_plain(text, place) {
         return text.to_owned();
     }
-    // Single quotes are used if double quotes would need backslashes.
+    // Single quotes are used for a text with `"` or `\` that has no `'`, because double quotes would need backslashes.
     let is_noisy = text.contains(['"', '\\']) && !text.contains('\'');
     single(text).filter(|_| is_noisy).unwrap_or_else(|| double(text))
 }
@@ -84,13 +84,13 @@ pub fn json(value: &serde_json::Value) -> String {
     yaml
 }
 
-/// A text of several lines as a block scalar. `None` if the text has one line, if the block scalar would not be exact, or
-/// if an editor that removes blanks at line ends would change it.
+/// A text with line endings as a block scalar. `None` if the text has no line ending, if the block scalar would not be
+/// exact, or if an editor that removes blanks at line ends would change it.
 pub fn literal(text: &str) -> Option<Literal<'_>> {
     text.contains('\n').then(|| any_literal(text))?
 }
 
-/// Like [`literal`], but also accepts a text of one line.
+/// Like [`literal`], but also accepts a text without line ending.
 pub fn any_literal(text: &str) -> Option<Literal<'_>> {
     let (body, header) = text.strip_suffix('\n').map_or((text, "|-"), |body| (body, "|"));
     let lines: Vec<&str> = body.split('\n').collect();

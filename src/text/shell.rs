@@ -182,8 +182,8 @@ impl Line {
         all
     }
 
-    /// Returns a word without its quotes. If its value is known only at run time, returns its literal part, or `None` if it
-    /// has none.
+    /// Returns a word without its quotes. If the word's value is known only at run time, returns only the literal part.
+    /// `None` if there is no such part, or if the word cannot be read.
     fn unquoted(&mut self, word: &str) -> Option<String> {
         let options = ParserOptions {
             enable_extended_globbing: false,
@@ -269,7 +269,7 @@ fn plain(piece: &WordPieceWithSource, is_quoted: bool, text: &mut String) -> boo
     true
 }
 
-/// Whether an unquoted piece is a pattern or begins with the home directory (`~`).
+/// Whether an unquoted piece contains a pattern, or a `~`, which may stand for the home directory.
 fn is_expanded(piece: &WordPieceWithSource) -> bool {
     match &piece.piece {
         WordPiece::Text(it) => {
@@ -293,7 +293,7 @@ fn is_before_command(word: &str) -> bool {
     is_reserved(word) || word.split_once('=').is_some_and(|(name, _)| is_name(name.trim_end_matches('+')))
 }
 
-/// Whether a word of a runner names a directory, and not a task.
+/// Whether a word of a runner may name a directory. Any other word is taken for a task.
 fn names_directory(command: &[String], nth: usize) -> bool {
     let word = &command[nth];
     let is_option = |it: &str| DIRECTORY_OPTIONS.contains(&it) || is_grouped(it, 'C') && it.ends_with('C');
@@ -305,7 +305,7 @@ fn names_directory(command: &[String], nth: usize) -> bool {
         || is_after_option
 }
 
-/// Whether a word is a group of short options that contains this one, such as `-sC`.
+/// Whether a word is a group of short options, such as `-sC`, that contains `option`.
 fn is_grouped(word: &str, option: char) -> bool {
     word.strip_prefix('-').is_some_and(|it| !it.starts_with('-') && it.contains(option))
 }

@@ -18,7 +18,7 @@ pub fn escaped(text: &str) -> Cow<'_, str> {
     escape(text, |_| false)
 }
 
-/// Like [`escaped`], but line breaks and tabs stay.
+/// Like [`escaped`], but line feeds and tabs stay, and CRLF becomes a line feed.
 pub fn escaped_lines(text: &str) -> Cow<'_, str> {
     escape(text, |c| matches!(c, '\n' | '\t'))
 }
@@ -52,8 +52,8 @@ pub fn shell_word(of: &impl Display) -> String {
     quoted(&of.to_string())
 }
 
-/// Splits a command into its words and removes single quotes and backslashes. `None` if a quote is not closed, or if the
-/// command contains `$` or `"` outside of single quotes.
+/// Splits a command into its words and removes single quotes and backslashes. `None` if a single quote is not closed, if
+/// the command ends with a backslash, or if it contains `$` or `"` that is neither in single quotes nor after a backslash.
 pub fn words(command: &str) -> Option<Vec<String>> {
     let (mut words, mut word): (Vec<String>, Option<String>) = (Vec::new(), None);
     let mut rest = command.chars();

@@ -9,7 +9,7 @@ use crate::text::yaml::{self, Kind, View};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LostWord {
     pub word: String,
-    /// Where it begins in the text.
+    /// Where it begins in the source.
     pub at: usize,
 }
 
@@ -46,7 +46,7 @@ fn collect(view: View<'_>, text: &mut String) {
 
 /// The words of a text with their offsets: runs of letters and digits.
 ///
-/// The mark in a task box and the number of a list item are not words.
+/// The mark in a task box and the number of a list item (up to three digits) are not words.
 pub fn words(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let is_word = |c: char| c.is_alphanumeric();
     let mut at = 0;

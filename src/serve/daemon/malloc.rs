@@ -1,10 +1,10 @@
 //! Makes the allocator of a long-running process return free memory to the system.
 //!
-//! glibc gives each thread an arena, up to eight per processor. At the end of every arena but the first, glibc retains
-//! free memory that even `malloc_trim` does not return. The amount grows with the size of the freed blocks: an answer
-//! about ten thousand plans leaves about 60 MiB in each arena that it used. A short command can ignore this, but a
-//! daemon cannot. In the first arena, `malloc_trim` also returns free memory between used blocks. Therefore a daemon
-//! uses only one arena. These calls need `unsafe` because no safe function exists.
+//! glibc gives each thread an arena, up to eight per processor. In the first arena, `malloc_trim` returns free memory
+//! both between used blocks and at the arena's end. At the end of every other arena, glibc retains free memory that even
+//! `malloc_trim` does not return. The amount grows with the size of the freed blocks: an answer about ten thousand plans
+//! leaves about 60 MiB in each arena that it used. A short command can ignore this, but a daemon cannot. Therefore a
+//! daemon uses only one arena. The calls of `mallopt` and `malloc_trim` need `unsafe` because no safe function exists.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -23,8 +23,8 @@ mod glibc {
     /// The number of free bytes that may remain at the end of the arena.
     const KEPT: c_int = 4 << 20;
 
-    /// A block of at least this many bytes gets its own mapping, which is unmapped when the block is freed. If this limit
-    /// were not set, glibc would raise it and the trim threshold whenever a large block is freed.
+    /// A block of at least this many bytes gets its own mapping, which is unmapped when the block is freed. If a
+    /// program does not set this limit, glibc raises the limit and the trim threshold whenever a large block is freed.
     const LARGE: c_int = 1 << 20;
 
     #[expect(unsafe_code, reason = "rustix and std have no function for it")]
@@ -42,8 +42,8 @@ mod glibc {
     }
 }
 
-/// Makes this process return free memory. Long-running processes call this before they start threads, because it does
-/// not remove the arenas of existing threads.
+/// Makes this process return free memory. Long-running processes call this before they start threads, because the call
+/// does not remove the arenas of existing threads.
 ///
 /// Without glibc, this does nothing: other allocators return memory on their own.
 pub fn give_back() {

@@ -11,7 +11,7 @@ pub(crate) enum Message {
     /// A batch of file system events.
     Seen(Vec<Raw>),
     Request(SocketRequest),
-    /// Asks for the plans that changed since the previous such message; the reply is `None` if that is unknown.
+    /// Asks for the plans that changed since the previous such message; the reply is `None` if they are unknown.
     Changed(SyncSender<Option<BTreeSet<String>>>),
     /// Events about claims of other machines, found in the registry.
     Elsewhere(Vec<Event>),

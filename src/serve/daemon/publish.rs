@@ -56,7 +56,7 @@ impl PendingPlan {
 }
 
 impl Publisher {
-    /// Treats every write so far as published.
+    /// Creates a publisher that treats every write so far as published.
     pub(crate) fn begin(plans: &PlansDir) -> Self {
         let mut publisher = Self::default();
         publisher.own_log.read(plans);
@@ -76,8 +76,8 @@ impl Publisher {
         self.baseline.get(&plan.id).is_some_and(|it| *it == BaselinePlan::of(plan))
     }
 
-    /// Marks the plans that differ from the baseline. `seen` lists all live plans; the flag is true if the plan equals its
-    /// published state.
+    /// Marks the plans that differ from the baseline. `seen` lists all live plans, each with a flag that is true if the plan
+    /// equals its published state.
     pub(crate) fn mark_differing(&mut self, seen: Vec<(PlanId, bool)>) {
         let seen: BTreeMap<_, _> = seen.into_iter().collect();
         let gone: Vec<_> = self.baseline.keys().filter(|it| !seen.contains_key(it)).cloned().collect();
@@ -112,11 +112,12 @@ impl Publisher {
         own.iter().filter(|it| !self.attributed.contains(it)).cloned().collect()
     }
 
-    /// Compares a settled plan with the baseline, and returns the changes as events. `own` are the unpublished writes.
+    /// Compares a settled plan with the baseline, and returns the changes as events. `own` contains the unpublished writes.
     ///
-    /// A command writes a file first and its log entry afterwards, both under the lock. If a change has no log entry
-    /// while a writer holds the lock, the plan is therefore checked again later, for at most [`WRITER_LIMIT`]. If there
-    /// is still no entry then, the change counts as an outside edit.
+    /// A command writes a file first and its log entry afterwards, both under the lock. So if a change has no log entry
+    /// while a writer holds the lock, nothing is published, and the plan is checked again, for at most [`WRITER_LIMIT`].
+    /// After that time, or if no writer holds the lock, `own` is read again. A change that still has no entry counts as an
+    /// outside edit.
     pub(crate) fn events(
         &mut self,
         context: &Context,

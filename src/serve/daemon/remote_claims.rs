@@ -22,7 +22,7 @@ use crate::serve::ipc::event::{Event, Of, Source, What};
 #[derive(Clone)]
 pub(crate) struct RemoteShare(ContextFactory);
 
-/// The running thread; it ends when this is dropped.
+/// A handle of the thread. The thread ends when the handle is dropped.
 pub(crate) struct RemoteClaims {
     thread: Option<Sender<Wake>>,
 }

@@ -1,9 +1,9 @@
 //! The daemon's files in `.planwatch`: lock, socket and cookies. They are recreated if they are deleted.
 //!
 //! The daemon creates the directory `.planwatch` only when it starts. If that directory is deleted, the plans may be
-//! about to be deleted too, and a new file would make `rm -rf` fail. The daemon therefore continues without it, and
-//! recreates its own files once a command has created the directory. For the same reason, the daemon delays indexing
-//! while many files are being deleted.
+//! about to be deleted too, and a new file would make `rm -rf` fail. The daemon therefore continues without that
+//! directory, and recreates its own files once a command has created the directory. For the same reason, the daemon
+//! delays indexing while files are being deleted.
 
 use std::time::Instant;
 
@@ -15,7 +15,8 @@ use crate::serve::daemon::times::{DELETION_LIMIT, DELETION_PAUSE};
 use crate::serve::ipc::socket_path::{self, SocketDirs};
 
 pub(crate) struct RuntimeFiles {
-    /// `None` if planwatch may not keep files in `.planwatch`, or while that directory is missing.
+    /// `None` if planwatch cannot or may not keep files in `.planwatch`, while that directory is missing, or after the
+    /// files could not be recreated.
     held: Option<OwnedFiles>,
     socket_dirs: SocketDirs,
     /// Forwards the requests from the socket.
@@ -27,11 +28,11 @@ pub(crate) struct RuntimeFiles {
 
 struct OwnedFiles {
     lock: DaemonLock,
-    /// `None` if there can be no socket.
+    /// `None` before the socket is opened, and if it cannot be opened.
     socket: Option<SocketListener>,
 }
 
-/// A deletion of many files: the times of its first and its last event so far.
+/// A deletion of possibly many files: the times of its first and its last event so far.
 pub(crate) struct Deletion {
     first: Instant,
     last: Instant,
@@ -87,7 +88,7 @@ impl RuntimeFiles {
         self.restore_at = Some(Instant::now() + DELETION_PAUSE);
     }
 
-    /// Recreates the files that were deleted; returns whether there were any.
+    /// Recreates the files that are missing or no longer this daemon's; returns false if there are none.
     pub(crate) fn restore(&mut self, plans: &PlansDir, observer: &mut dyn Observer) -> Result<bool, End> {
         self.restore_at = None;
         if self.are_whole(plans) {
@@ -109,7 +110,7 @@ impl RuntimeFiles {
         Ok(true)
     }
 
-    /// Records that something was deleted, as part of a deletion of many files.
+    /// Records that something was deleted. This begins or continues a [`Deletion`].
     pub(crate) fn note_deletion(&mut self) {
         let now = Instant::now();
         self.deletion = Some(Deletion { first: self.deletion.take().map_or(now, |it| it.first), last: now });
@@ -120,7 +121,7 @@ impl RuntimeFiles {
         self.deletion.is_some()
     }
 
-    /// When a deletion counts as finished.
+    /// When the deletion in progress counts as finished; `None` if nothing is being deleted.
     pub(crate) fn deletion_due(&self) -> Option<Instant> {
         self.deletion.as_ref().map(Deletion::due)
     }
@@ -135,8 +136,8 @@ impl RuntimeFiles {
     }
 }
 
-/// Takes the lock. Returns `None` if planwatch may not keep files in `.planwatch`, or if that directory was deleted and
-/// must not be recreated.
+/// Takes the lock. Returns `None` if planwatch cannot or may not keep files in `.planwatch`, or if that directory was
+/// deleted and must not be recreated.
 fn take(plans: &PlansDir) -> Result<Option<OwnedFiles>, Exit> {
     if plans.made_runtime_dir().is_none() {
         return Ok(None);

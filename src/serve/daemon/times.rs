@@ -30,7 +30,7 @@ pub(crate) const NOTICE_INTERVAL: Duration = Duration::from_millis(5);
 
 // What is watched.
 
-/// The interval of polling, used where the system reports no events.
+/// The interval of polling, used where events of the file system are missing or incomplete.
 pub(crate) const POLL_INTERVAL: Duration = Duration::from_secs(2);
 
 /// The longest pause within one deletion of many files.

@@ -34,7 +34,7 @@ impl<'a> Turns<'a> {
         message
     }
 
-    /// Returns a message that has arrived meanwhile.
+    /// Returns the next message that has already arrived.
     pub(crate) fn next_message(&self) -> Option<Message> {
         self.receiver.try_recv().ok()
     }

@@ -1,4 +1,5 @@
-//! How the daemon learns of changes: events of the file system, its mounts, and polling where events are missing.
+//! How the daemon learns of changes: events of the file system, a check of the mounts, and polling where events are
+//! missing.
 
 use std::sync::mpsc::Sender;
 use std::time::Instant;
@@ -73,7 +74,8 @@ impl Watching {
         self.watcher.iter().flat_map(|it| it.linked()).cloned().collect()
     }
 
-    /// Interprets a batch. Returns for each event what it means, how the file was written, and whether it is a deletion.
+    /// Interprets a batch, and leaves out events without a meaning. Returns for each other event what it means, how the
+    /// file was written, and whether the event is a deletion.
     pub(crate) fn interpret(
         &mut self,
         plans: &PlansDir,
@@ -87,8 +89,8 @@ impl Watching {
         interpreted.collect()
     }
 
-    /// Checks which file systems are mounted below the plans directory, because no event reports a mount. If that has
-    /// changed, watches the directories again.
+    /// Checks which file systems are mounted below the plans directory, because no event reports a mount. If the
+    /// mounts have changed, watches the directories again.
     pub(crate) fn have_mounts_changed(&mut self, plans: &PlansDir) -> bool {
         let have_changed = self.mounts.look(plans.root());
         if let (Some(watcher), true) = (&mut self.watcher, have_changed) {
@@ -140,7 +142,8 @@ impl Watching {
         self.is_complete(plans)
     }
 
-    /// Ends polling if the watches are complete. Called when the event of a probe has arrived.
+    /// Ends polling if the watches are complete. Called when the event of a probe has arrived. A probe is a cookie that only
+    /// tests whether events arrive.
     pub(crate) fn stop_polling(&mut self, plans: &PlansDir, observer: &mut dyn Observer) {
         if self.polling.is_some() && self.is_complete(plans) {
             self.polling = None;

@@ -46,8 +46,8 @@ fn all_texts() -> Vec<String> {
     sources.flat_map(|it| texts(it.split("#[cfg(test)]\nmod").next().unwrap())).collect()
 }
 
-/// Returns the names of the binary's command files, and some verbs without a file of that name. Most of the files are
-/// named after verbs.
+/// Returns the names of the binary's command files, most of which are named after verbs. Adds some verbs that have no file
+/// of their own name.
 fn verbs() -> Vec<String> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/bin/planwatch/commands");
     let names = sources(&root).into_iter().map(|it| it.file_stem().unwrap().to_string_lossy().into_owned());

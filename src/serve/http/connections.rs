@@ -1,8 +1,9 @@
 //! Limits the number of connections, so that slow clients cannot exclude others.
 //!
-//! At the limit, a new connection causes another one to be closed: if possible, one that has not sent a complete head
-//! yet; otherwise, one that was answered or is sending a body. Of several such connections, the one that has been in its
-//! state for longest is closed. Event streams and connections whose request is being worked on are never closed.
+//! At the limit, a new connection causes another one to be closed: if possible, one whose client has not sent a complete
+//! request head yet; otherwise, one whose request was answered or whose body is being read. Of several such connections,
+//! the one that has been in its state for longest is closed. Event streams, and connections whose request is being worked
+//! on, are never closed for a new connection.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -22,7 +23,7 @@ tokio::task_local! {
 /// The state of a connection. Connections in an earlier one of these states are closed first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Doing {
-    /// The client has not sent a complete head yet.
+    /// The client has not sent a complete request head yet.
     Nothing,
     /// The body of a request is being read, or a request was answered and the client may send another one.
     Talking,

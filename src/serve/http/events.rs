@@ -1,4 +1,4 @@
-//! `GET /api/events`: changes as server-sent events, resumable from the last one received.
+//! `GET /api/events`: changes as server-sent events. A viewer can resume after the last event that it received.
 //!
 //! The daemon does not wait for a slow viewer. A viewer that missed events gets a `reset` and must read everything again.
 //! Without viewers, no task runs.
@@ -71,9 +71,9 @@ impl EventStream {
     async fn run(mut self, following: Subscription, asked: Option<u64>) {
         let Subscription { since, last, mut receiver } = following;
         let (mut last, mut missed) = (last, Vec::new());
-        // The id of `ready` is that of the last event before the stream. If the connection breaks here, the viewer
-        // therefore misses nothing. Before a reset, `ready` has no id, so a viewer that reconnects sends its old id
-        // again and gets the reset.
+        // The id of `ready` is that of the last event that the viewer has received. For a new viewer, it is that of the
+        // last event before the stream. If the connection breaks here, the viewer therefore misses nothing. Before a
+        // reset, `ready` has no id, so a viewer that reconnects sends its old id again and gets the reset.
         let id = match since {
             Since::TooFar => {
                 missed.push(reset(last));

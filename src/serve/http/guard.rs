@@ -100,7 +100,7 @@ fn origin(headers: &HeaderMap, host: &str) -> Result<(), Problem> {
     }
 }
 
-/// Refuses a request whose `Sec-Fetch-Site` names another site. Only browsers send this header.
+/// Refuses a request if its `Sec-Fetch-Site` says that a page of another origin caused it. Only browsers send this header.
 pub(in crate::serve) fn fetch_site(headers: &HeaderMap) -> Result<(), Problem> {
     let is_fine = |it: &HeaderValue| it == "none" || it == "same-origin";
     if headers.get_all(SEC_FETCH_SITE).iter().all(is_fine) {
@@ -118,7 +118,7 @@ pub(in crate::serve) fn is_prefetch(headers: &HeaderMap) -> bool {
 }
 
 /// Whether a browser sends a stored password (`Authorization: Basic`) without `Sec-Fetch-Site`. Old browsers never
-/// send that header, and no browser sends it to another machine without TLS. Any web page may have caused such a
+/// send `Sec-Fetch-Site`, and no browser sends it to another machine without TLS. Any web page may have caused such a
 /// request.
 pub(super) fn is_of_any_page(headers: &HeaderMap) -> bool {
     let begins = |name: HeaderName, with: &str| {

@@ -100,7 +100,7 @@ pub(super) async fn once(State(app): State<App>, request: Request, next: Next) -
     let is_claiming = request.method() == Method::GET && request.uri().path().ends_with("/next-step");
     let is_writing = [Method::POST, Method::PATCH, Method::DELETE].contains(request.method());
     let is_mcp = request.uri().path() == "/mcp" || request.uri().path().starts_with("/mcp/");
-    // If there is no such route, the request is refused for that reason, even if its key was used before.
+    // If the route does not exist, the request is refused for that reason, even if its key was used before.
     let has_key = request.headers().contains_key(IDEMPOTENCY_KEY);
     let is_declared = has_key && routes::is_declared(request.method(), request.uri().path());
     let is_meant = (is_writing || is_claiming) && !is_mcp && is_declared;

@@ -58,7 +58,8 @@ impl Problem {
         Self { status, code, detail: detail.into(), rest: Box::default() }
     }
 
-    /// Adds the saves of other programs that were kept during the request.
+    /// Adds `kept` to `details`: the saves that raced with this request's writes and were stored. Adds nothing if there are
+    /// none.
     #[must_use]
     pub(in crate::serve) fn with_kept(mut self, kept: &KeptSaves) -> Self {
         if let Some(kept) = kept.to_json() {

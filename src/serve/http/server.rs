@@ -1,4 +1,4 @@
-//! The HTTP server: one thread handles the network, and ends in an orderly way.
+//! The HTTP server. One thread handles the network. When the server ends, this thread waits for requests in progress.
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};

@@ -70,7 +70,7 @@ impl App {
         self.ask_if(IfMatch::default(), work).await
     }
 
-    /// Like [`Self::ask`], but a change is made only if the file is still the version that the client last saw.
+    /// Like [`Self::ask`], but if the request names etags in `If-Match`, a change is made only if the file has one of them.
     pub(in crate::serve) async fn ask_if<T: Send + 'static, E: Into<Problem>>(
         &self,
         condition: IfMatch,

@@ -39,7 +39,7 @@ pub struct Client {
 pub enum End {
     /// The daemon sent the reason.
     ByDaemon(String),
-    /// The stream broke: the daemon crashed, or disconnected a client that did not read.
+    /// The stream broke or did not begin. For example, the daemon crashed, or disconnected a client that did not read.
     Broken,
     /// The callback returned `Break`.
     BrokenOff,
@@ -50,7 +50,7 @@ pub enum Holder {
     None,
     /// The socket exists, but the daemon does not answer: it was stopped (`SIGSTOP`) or hangs.
     Silent {
-        /// `None` if the system does not report it.
+        /// `None` if the system does not report it, or if the daemon accepts no connection.
         pid: Option<u32>,
     },
     Answering(Client, Status),
@@ -142,7 +142,7 @@ impl DaemonClient for Daemon {
 }
 
 impl Client {
-    /// Connects; `None` if there is no daemon.
+    /// Connects; `None` if there is no daemon, or if it cannot be reached.
     pub fn connect(plans: &PlansDir, socket_dirs: &SocketDirs) -> Option<Self> {
         Self::connected(&plans.state_dir(), socket_dirs).ok()
     }
@@ -175,7 +175,8 @@ impl Client {
         self.status_after(Request::Status)
     }
 
-    /// A one-time code for the pages; `None` if the daemon serves no pages, or is of a release without pages.
+    /// A one-time code for the pages; `None` if the daemon does not answer or serves no pages, or is of a release without
+    /// pages.
     pub fn code(&mut self, opener: Opener) -> Option<String> {
         match self.ask(Request::Browser(opener))? {
             Answer::Browser { code } => code,
@@ -192,8 +193,8 @@ impl Client {
 
     /// Stops the daemon and returns its last status once it has ended; `None` if it does not answer or end in time.
     ///
-    /// If watching is only a side job of the process, the process continues with its main job. This function then does not
-    /// wait for its end.
+    /// If watching is only a side job of the process, the process continues with its main job. In that case, this function
+    /// does not wait for the end of the process.
     pub fn stop(mut self) -> Option<Status> {
         let status = self.status_after(Request::Stop)?;
         if status.gives_way {

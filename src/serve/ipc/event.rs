@@ -31,7 +31,7 @@ pub enum What {
     },
     /// Another machine has claimed the step.
     ClaimedElsewhere,
-    /// Another machine has released the step, or its claim has lapsed.
+    /// Another machine has released the step, or the claim of that machine has lapsed.
     ReleasedElsewhere,
     /// Another machine has ended its work on the step; the result is not yet merged here.
     EndedElsewhere {

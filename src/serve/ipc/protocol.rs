@@ -12,7 +12,7 @@ use crate::index::{Generation, Key};
 /// The version of the protocol. It is increased when an older release would misunderstand a message.
 pub(crate) const VERSION: u32 = 1;
 
-/// The maximum number of bytes of a message. A longer one is an error.
+/// The maximum number of bytes of a message. A longer message is an error.
 const LINE_LIMIT: u64 = 4 << 20;
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -19,7 +19,8 @@ pub struct SocketDirs {
     pub temporary: PathBuf,
 }
 
-/// The maximum length of a socket's path on every system, in bytes. macOS allows 104 bytes including the final zero.
+/// The maximum length of a socket's path that every system allows, in bytes. macOS allows 104 bytes including the final
+/// zero.
 const LONGEST: usize = 103;
 
 /// Why a socket directory is not used: another user could have put a socket into it.
@@ -169,7 +170,8 @@ mod tests {
         is_refused(&place.path().join("link/it.sock"), "is a symbolic link");
         std::fs::File::create(place.path().join("file")).unwrap();
         is_refused(&place.path().join("file/it.sock"), "is not a directory");
-        // Only root can change the owner of a directory. If the test runs as another user, `/` belongs to root.
+        // Only root can change the owner of a directory. If the test does not run as root, it uses `/`, which belongs to
+        // root.
         let theirs = if rustix::process::getuid().is_root() {
             let theirs = place.path().join("theirs");
             std::fs::DirBuilder::new().mode(0o700).create(&theirs).unwrap();

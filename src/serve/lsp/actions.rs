@@ -1,9 +1,9 @@
 //! Code actions: fixes of problems, moves of a step, and small edits of a file.
 //!
-//! Most actions are workspace edits of the open text. They are made by a dry run of the operation that a command would
-//! run. If a step has a claim and its text is saved, a move of the step is a command instead: the move changes the claim,
-//! which needs the lock of the plans directory and the claim's record. New files are always made by a command. An editor
-//! would create an empty file first, and others could claim that file as a step.
+//! Most actions are workspace edits of the open text. Most of these edits are made by a dry run of the operation that a
+//! command would run. If a step has a claim and its text is saved, a move of the step is a command instead: the move
+//! changes the claim, which needs the lock of the plans directory and the claim's record. New files are always made by a
+//! command. An editor would create an empty file first, and others could claim that file as a step.
 
 use std::ops::Range;
 use std::path::Path;
@@ -117,8 +117,8 @@ impl ActionContext<'_> {
         json!({"title": title, "kind": kind, "command": command})
     }
 
-    /// The edit that results from a dry run of an operation. `None` if the operation is refused, creates a file or removes
-    /// one.
+    /// The edit that results from a dry run of an operation. `None` if the operation is refused or makes no change, or if
+    /// an edit cannot express the change, for example because it creates or removes a file.
     fn dry_run(&self, act: impl FnOnce(&Context) -> Result<ChangeReport, Error>) -> Option<Value> {
         let (context, planned) = self.tree.planning().ok()?;
         let report = act(&context).ok()?;
@@ -129,7 +129,7 @@ impl ActionContext<'_> {
         workspace_edit(self.tree, self.documents, self.client, &ops, (Renames::Included, "check --fix")).ok()
     }
 
-    /// Returns the path of the open file as its id: it is unique even if two files have the same number.
+    /// The id of the open file for operations. It is the path, which is unique even if two files have the same number.
     fn id(&self) -> String {
         self.tree.root.join(&self.file.relative).to_string_lossy().into_owned()
     }
@@ -224,7 +224,8 @@ impl ActionContext<'_> {
         json!({"documentChanges": [{"textDocument": of, "edits": edits}]})
     }
 
-    /// The moves of a step that are possible now.
+    /// The moves of a step that are possible now, and the action that adds a step after this one. If the saved file has a
+    /// claim that the text lacks, the moves are disabled or left out.
     fn moves(&self, possible: &Option<Possible>) -> Vec<Value> {
         let Some(Possible { verbs, has_claim, why_not }) = possible else { return Vec::new() };
         let mut found = match why_not {

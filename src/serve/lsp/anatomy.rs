@@ -35,7 +35,7 @@ pub(super) enum List {
     Block,
 }
 
-/// The bytes between the two lines `---`, or up to the end of the text if the second line is missing.
+/// The bytes between the two lines `---`, or up to the end of the text if the second of these lines is missing.
 pub(super) fn header(text: &str) -> Option<Range<usize>> {
     match front_matter::split(text.as_bytes()).header {
         Header::Present { yaml, .. } => Some(yaml),
@@ -172,8 +172,8 @@ fn item_spot(key: &str, line: &str, indent: usize, column: usize) -> Option<Spot
     is_item.then(|| Spot::Value { key, word: word(line, rest, column, &[]), list: List::Block })
 }
 
-/// The word around a column. It lies between `from` and the nearest of `ends`, a quote or a comment. It does not include
-/// an opening quote or blanks at its ends.
+/// The word around a column. It begins at `from`, after any blanks and an opening quote. It ends before the first quote,
+/// comment or character of `ends` after the column, and before any blanks there.
 fn word(line: &str, from: usize, column: usize, ends: &[char]) -> Range<usize> {
     let from = from.min(column);
     let blank = line[from..column].len() - line[from..column].trim_start().len();
@@ -210,7 +210,7 @@ fn in_body(text: &str, at: usize) -> Option<Spot> {
         .then_some(Spot::Dependencies { word })
 }
 
-/// The nearest heading above a line, if its level is 2 or 3.
+/// The nearest heading of level 1 to 3 above a line. `None` if its level is 1, or if there is none.
 fn heading_above(text: &str, line: usize) -> Option<&str> {
     let above = text[..line]
         .lines()

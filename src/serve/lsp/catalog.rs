@@ -234,7 +234,8 @@ impl Catalog {
         self.plans.values().flat_map(|it| &it.problems).chain(&self.problems_outside_plans)
     }
 
-    /// The directories on which an answer about a plan depends, in addition to those that its steps name.
+    /// The directories on which an answer about a plan depends, in addition to those that the plan's steps name. Plans that
+    /// wait for this plan are left out.
     pub(super) fn dependents(&self, id: &PlanId) -> Dependents {
         let folded = plans::folded_name(id.as_str());
         let is_spelling = |it: &&Key| match it.name.is_ascii() && id.as_str().is_ascii() {

@@ -1,5 +1,4 @@
-//! The client's capabilities from `initialize`. A capability that is missing or has another type counts as
-//! not supported.
+//! The client's capabilities from `initialize`. A capability that is missing or has a wrong type counts as not supported.
 
 use std::path::PathBuf;
 
@@ -18,7 +17,7 @@ pub(super) struct Client {
     pub(super) refreshes_lenses: bool,
     /// Supports file renames in workspace edits.
     pub(super) renames_files: bool,
-    /// Supports `documentChanges` in workspace edits. They contain document versions and, if `renames_files`, file renames.
+    /// Supports `documentChanges` in workspace edits. Only `documentChanges` can contain document versions and file renames.
     pub(super) has_document_changes: bool,
     pub(super) has_action_literals: bool,
     /// Shows actions that are not possible now, with the reason.

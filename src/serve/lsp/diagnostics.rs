@@ -48,8 +48,8 @@ pub(super) fn all(
     problems.iter().map(one).collect()
 }
 
-/// A hint for a text with a carriage return that no line feed follows. In the protocol it ends a line, but not in all
-/// editors. Therefore all diagnostics below it may be shown at the wrong line.
+/// A hint for a text with a carriage return that no line feed follows. In the protocol, such a carriage return ends a
+/// line, but not in all editors. Therefore all diagnostics below it may be shown at the wrong line.
 pub(super) fn line_ends(document: &Document) -> Option<Value> {
     let line = document.line_of(lone_return(&document.text)?);
     Some(json!({
@@ -68,11 +68,11 @@ fn message(problem: &Problem) -> String {
     }
 }
 
-/// Finds the byte ranges of problems. One value serves all problems of a text, because there may be hundreds.
+/// Finds the byte ranges of problems. One `Extents` serves all problems of a text, because there may be hundreds.
 pub(super) struct Extents<'a> {
     text: &'a str,
     places: Places<'a>,
-    /// The end of the innermost YAML value that begins at an offset, by that offset.
+    /// For each offset at which a YAML key or value begins: the end of the innermost one that begins there.
     values: HashMap<usize, usize>,
 }
 
@@ -90,8 +90,8 @@ impl<'a> Extents<'a> {
         self.places.offset(Place { line: problem.line, column: problem.column })
     }
 
-    /// The byte range of a problem: the YAML value that begins at the problem's position, otherwise the word there. A
-    /// problem of the whole file has the range of the first line.
+    /// The byte range of a problem: the YAML key or value that begins at the problem's position. If none begins there, it is
+    /// the range of the word there. A problem of the whole file has the range of the first line.
     pub(super) fn at(&self, problem: &Problem) -> Range<usize> {
         let (text, start) = (self.text, self.offset(problem));
         let line_end = start + text[start..].find(['\r', '\n']).unwrap_or(text.len() - start);
@@ -165,8 +165,9 @@ pub(super) fn related(plans: &Plans, plan: &Plan, problem: &Problem) -> Vec<Rela
     }
 }
 
-/// The related location of [`Code::DependenciesDisagree`]: the Dependencies section of the step's text, otherwise the
-/// plan. `plan` has the path and the id of the step's plan.
+/// The related location of [`Code::DependenciesDisagree`]: the Dependencies section of the step's text. If there is no such
+/// section, or the problem itself is at its start, the location is the file of the step's plan. `plan` is that file's path
+/// and the plan's id. `None` for any other problem.
 pub(super) fn in_text(text: &str, plan: (&str, &PlanId), problem: &Problem) -> Option<Related> {
     (problem.code == Code::DependenciesDisagree).then(|| {
         match section(text).filter(|it| *it != (problem.line, problem.column)) {

@@ -18,7 +18,8 @@ const LONGEST_BODY: u64 = 64 << 20;
 #[derive(Debug)]
 pub(super) enum Frame {
     Message(Message),
-    /// Not a valid message. `id` is the id for the error response: the frame's id, or null if that is missing or invalid.
+    /// Not a valid message. `id` is the id for the error response: the frame's id if it is a text or an integer, otherwise
+    /// null.
     Broken {
         id: Value,
         code: ErrorCodeOf,
@@ -29,7 +30,7 @@ pub(super) enum Frame {
 /// Why a frame is broken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ErrorCodeOf {
-    /// The body is not JSON.
+    /// The body is not JSON, or too long to be read.
     Json,
     /// The body is JSON but not a message.
     Message,

@@ -80,7 +80,7 @@ fn plan_state(judged: &Judged, plan: &Plan) -> String {
     format!("{}/{} · {said}", progress.closed(), progress.total)
 }
 
-/// A lens with the state of a step, then one for each command that is possible now.
+/// A lens with the state of a step, then one for each of the commands start, done, claim and release that is possible now.
 fn step_lenses(judged: &Judged, plan: &Plan, step: &Step) -> Vec<(String, &'static str)> {
     let is_ready = rules::is_ready(&judged.plans, plan, step, judged.now);
     let mut lenses = vec![(step_state(judged, plan, step, is_ready), "")];

@@ -75,8 +75,8 @@ fn location(document: &Document, range: &Range<usize>) -> Value {
     json!({"uri": document.uri, "range": document.range(range)})
 }
 
-/// The target at an offset, and the range of text that names it. In the first heading, the target is the file's own plan
-/// or step.
+/// The target at an offset, and the range of text that names it. In the range of [`heading`], the target is the file's own
+/// plan or step, unless a reference is there.
 pub(super) fn target_at(document: &Document, file: &PlanFile, at: usize) -> Option<(Target, Range<usize>)> {
     let named = references::all(&document.text, file);
     if let Some(it) = references::at(&named, at) {
@@ -127,8 +127,9 @@ fn listed_line(document: &Document, relative: &str, id: &StepId) -> Option<Range
     Some(document.line(document.line_of(found.range.start)))
 }
 
-/// The references to a target in its own plan, in the plans that depend on it, in open files, and in files that belong
-/// to no plan. The search ends early when `is_stopped` returns true.
+/// The references to a target. If the target is a plan, references to its steps are included. The function searches the
+/// target's plan, the plans that depend on that plan, open files, and files that belong to no plan. The search ends early
+/// when `is_stopped` returns true.
 pub(super) fn all_names(
     tree: &Tree,
     documents: &Documents,

@@ -153,8 +153,8 @@ impl<'a> Places<'a> {
     }
 }
 
-/// The offset of the first carriage return that no line feed follows. In the protocol it ends a line, but not in all
-/// editors.
+/// The offset of the first carriage return that no line feed follows. In the protocol, such a carriage return ends a line,
+/// but not in all editors.
 pub(super) fn lone_return(text: &str) -> Option<usize> {
     let bytes = text.as_bytes();
     text.match_indices('\r').map(|(at, _)| at).find(|it| bytes.get(it + 1) != Some(&b'\n'))

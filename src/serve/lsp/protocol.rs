@@ -76,7 +76,7 @@ pub(super) struct DocumentId {
     pub(super) version: Option<i32>,
 }
 
-/// The parameters of every request and notification about a whole document.
+/// The parameters of `didClose`, `didSave` and the requests about a whole document.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct OfDocument {

@@ -37,7 +37,8 @@ pub(super) struct Published {
 }
 
 impl Published {
-    /// Sends the diagnostics that have changed since the last call.
+    /// Sends those diagnostics of a tree that may have changed since the last call. Sends nothing if the client requests
+    /// diagnostics itself.
     pub(super) fn publish(
         &mut self,
         outbox: &Outbox,
@@ -128,7 +129,7 @@ fn of_document(tree: &mut Tree, document: &Document, file: &PlanFile) -> Vec<Val
         diagnostics::related(&judged.plans, plan, it).into_iter().chain(in_text).collect()
     };
     let mut items = diagnostics::all(document, &root, &problems, related);
-    // A file that is too large gets only that diagnostic.
+    // If a file is too large, this problem is its only diagnostic.
     if problems.iter().all(|it| it.code != Code::TooLarge) {
         items.extend(diagnostics::line_ends(document));
     }

@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use super::frames::{self, Frame};
 use super::protocol::Answer;
 
-/// How long the server waits before it ends, if the client has not read all messages.
+/// The maximum time that the server waits at its end until all messages to the client are written.
 const LONGEST_FLUSH: Duration = Duration::from_secs(2);
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -52,8 +52,8 @@ impl Pending {
     }
 }
 
-/// Starts a thread that reads frames until the input ends or fails, and sends an event for each frame. At the end it calls
-/// `event` with `None`. Fails if no thread can be started.
+/// Starts a thread that reads frames until the input ends or fails. A cancellation only marks its request in `pending`. For
+/// each other frame, and for `None` at the end, the thread sends what `event` returns. Fails if no thread can be started.
 pub(super) fn read_all<T: Send + 'static>(
     input: impl Read + Send + 'static,
     pending: Pending,

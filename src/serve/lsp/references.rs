@@ -169,7 +169,7 @@ fn in_header(text: &str, file: &PlanFile, plan: &PlanId) -> Vec<Named> {
     found
 }
 
-/// The byte range of a value of the front matter, without quotes. The front matter begins at `yaml`.
+/// The byte range of a value of the front matter, without quotes. The YAML of the front matter begins at `yaml`.
 fn range_of(text: &str, yaml: usize, value: View<'_>) -> Range<usize> {
     let span = value.span();
     let (from, to) = (yaml + span.start, yaml + span.end);

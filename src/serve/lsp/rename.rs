@@ -1,7 +1,9 @@
-//! Renames a step's number or a plan's id in all references, at the client's request or when the editor renames a file.
+//! Changes a step's number or a plan's id in all references, at the client's request or when the editor renames the file
+//! or directory.
 //!
-//! The edits are those of `move ID --to NAME`, made on the open texts. If the client does not support file renames in
-//! workspace edits, the request fails with an error that names the command, and no text is changed.
+//! The edits are those of `move ID --to NAME`, made on the open texts. If they have to rename a file, but the client does
+//! not support file renames in workspace edits, the request fails with an error that names the command, and no text is
+//! changed.
 
 use std::path::Path;
 

@@ -50,7 +50,7 @@ pub(super) enum Event {
         root: PathBuf,
         batch: Vec<Raw>,
     },
-    /// A command changed a plan.
+    /// A command has ended. It may have changed a plan.
     Changed {
         root: PathBuf,
         plan: String,

@@ -27,7 +27,8 @@ const NAMESPACE: u8 = 3;
 const STRING: u8 = 15;
 const EVENT: u8 = 24;
 
-/// The level of a step or phase of the Steps list. The levels of headings are 1 to 6.
+/// The level of a phase of the Steps list, and of a step without a phase. The level of a step with a phase is one higher.
+/// The levels of headings are 1 to 6.
 const STEP_LEVEL: u8 = 7;
 
 struct Symbol {
@@ -46,7 +47,7 @@ impl Symbol {
     }
 }
 
-/// The phases of a plan's steps, by number.
+/// The phases of a plan's steps, by step number.
 type Phases = HashMap<StepNumber, String>;
 
 /// The phases of the steps of a file's plan, read from the open texts.
@@ -56,8 +57,8 @@ fn phases(tree: &mut Tree, file: &PlanFile) -> Phases {
     steps.filter_map(|it| Some((it.id.number.clone(), it.phase.clone()?))).collect()
 }
 
-/// Symbols for headings with their sections, for the lines of a Steps list, and for phases. The range of a phase contains
-/// the lines of its steps.
+/// Symbols for headings with their sections, for the lines of a Steps list, and for phases. In a Steps list, the range of a
+/// phase contains the lines of its steps.
 fn symbols(document: &Document, file: &PlanFile, phases: &Phases) -> Vec<Symbol> {
     let text = &document.text;
     let start = front_matter::split(text.as_bytes()).body_start();
@@ -201,7 +202,8 @@ fn blocks(document: &Document, header: &Range<usize>) -> Vec<(usize, usize)> {
         .collect()
 }
 
-/// Plans and steps whose id and title together contain every word of the query; archived plans come last.
+/// Plans and steps whose id and title together contain every word of the query. In each plans directory, archived ones come
+/// last.
 pub(super) fn workspace_symbols(
     (pending, id): (&Pending, &RequestId),
     trees: &[Tree],

@@ -282,8 +282,8 @@ fn problems_have_the_places_that_they_are_about() {
     );
 }
 
-/// Among the symbols of a plan, steps are children of the phases that the steps' files name. Among the symbols of a step's
-/// file is the step's phase.
+/// In the symbols of a plan, a step is a child of the phase that the step's file names. The symbols of a step's file
+/// contain the step's phase.
 #[test]
 fn phases_are_symbols_around_their_steps() {
     let files = [

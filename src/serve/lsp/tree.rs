@@ -27,7 +27,7 @@ use crate::plan::time::Time;
 use crate::store::leases::Leases;
 use crate::store::load::{self, KeptPlans};
 
-/// Makes the context of a request. It has the plans directory that a command would use if started in the given directory.
+/// Makes a context. Its plans directory is the one that a command would use if started in the given directory.
 pub type ContextsAt = Arc<dyn Fn(&Path) -> Result<Context, Error> + Send + Sync>;
 
 /// If more plans than this have to be read again, all plans are loaded again.
@@ -139,7 +139,8 @@ pub(super) struct Tree {
     /// `None` until it is loaded.
     pub(super) catalog: Option<Catalog>,
     judged: HashMap<Key, Judged>,
-    /// Plans with open documents that have to be checked again. Their parsed files are used again, except those that differ.
+    /// The plans that have open documents and must be checked again. Their parsed files are used again, except those whose
+    /// stamps differ.
     outdated: HashMap<Key, Judged>,
     /// Open documents whose diagnostics may differ from those that the client has.
     dirty: BTreeSet<PathBuf>,
@@ -191,7 +192,7 @@ impl Tree {
         Ok((Context { planned: Some(planned.clone()), ..self.reading()? }, planned))
     }
 
-    /// Describes a file of this plans directory. Returns `None` if planwatch does not read the file.
+    /// Describes a file. Returns `None` if the file is not in this plans directory, or planwatch does not read it.
     pub(super) fn file(&self, path: &Path) -> Option<PlanFile> {
         if let Some((_, file)) = self.open.get(path) {
             return Some(file.clone());
@@ -200,7 +201,8 @@ impl Tree {
         PlanFile::at(&relative)
     }
 
-    /// Stores the text of a document. Returns false if planwatch does not read the file.
+    /// Stores the text of a document. Returns false if the file is not in this plans directory, or planwatch does not read
+    /// it.
     pub(super) fn put(&mut self, document: &Document) -> bool {
         let known = self.open.get(&document.path).cloned();
         let Some((real, file)) = known.or_else(|| self.place(&document.path)) else { return false };
@@ -240,7 +242,7 @@ impl Tree {
         }
     }
 
-    /// Drops a plan and the plans that depend on it from memory, with their parsed files.
+    /// Drops from memory a plan and the plans that depend on it, with their parsed files.
     fn forget(&mut self, id: &PlanId) {
         self.take_dependent(id);
         self.outdated.retain(|key, it| !it.depends_on(id) && key.name != id.as_str());
@@ -286,8 +288,8 @@ impl Tree {
         self.judged.get(key).ok_or(Error::NoPlansDir)
     }
 
-    /// The claim in the saved file of an open step. `None` if the claim is not in force, or if the open text has the same
-    /// claim.
+    /// The claim in the saved version of a step's open file. `own` is the claim in the open text. `None` if the saved file
+    /// has no claim in force, if its claim has lapsed, or if the open text has the same claim.
     pub(super) fn saved_claim(&self, file: &PlanFile, own: Option<&Claim>) -> Option<Claim> {
         let context = self.context().ok()?;
         let bytes = context.plans.read(Path::new(&file.relative)).ok()?.bytes;
@@ -359,7 +361,8 @@ impl Tree {
     }
 
     /// Rereads the plans with the given directory names, which changed on disk, and the plans that depend on them. Returns
-    /// false if the catalog has to be loaded again, because there are too many plans or one cannot be read.
+    /// false if the catalog has to be loaded again, because there are too many plans or one cannot be read. If there is no
+    /// catalog yet, reads nothing and returns true.
     pub(super) fn reread(&mut self, names: &BTreeSet<String>) -> bool {
         self.are_others_dirty = true;
         let mut keys: BTreeSet<Key> = BTreeSet::new();
@@ -423,7 +426,7 @@ impl Tree {
         self.open.contains_key(path) || self.open.values().any(|(real, _)| real == path)
     }
 
-    /// The path of an open document, as the client uses it, by the path below this plans directory.
+    /// Finds an open document by its path below this plans directory, and returns the path that the client uses.
     pub(super) fn open_path(&self, relative: &str) -> Option<&PathBuf> {
         self.open.iter().find(|(_, (_, file))| file.relative == relative).map(|(path, _)| path)
     }

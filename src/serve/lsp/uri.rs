@@ -42,7 +42,7 @@ fn decoded(text: &str) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// The URI of a path, in which all characters but letters, digits and `/-._~` are encoded.
+/// The URI of a path, in which all bytes but ASCII letters, digits and `/-._~` are encoded.
 pub(super) fn of_path(path: &Path) -> String {
     let mut uri = "file://".to_owned();
     for byte in path.as_os_str().as_bytes() {

@@ -30,7 +30,7 @@ pub(super) fn tools() -> Vec<Tool> {
 /// The instructions about this set for the client's model.
 pub(super) const INSTRUCTIONS: &str = include_str!("compat/instructions.md");
 
-/// The value of `created_by` in new plans and steps, if the call does not specify it.
+/// The value of `created_by` in new steps, if the call does not specify it.
 const MAKER: &str = "agent";
 
 /// Refuses numeric ids. Other plan tools use them, but planwatch has no such ids.

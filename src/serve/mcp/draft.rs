@@ -34,7 +34,7 @@ struct Refine {
     output: Option<String>,
 }
 
-/// The maximum length of a conversation that prompts contain in full, in bytes.
+/// The maximum number of bytes of the conversation that a prompt contains.
 const CONVERSATION: usize = 100_000;
 
 fn refine_draft(call: &Call, asked: Refine) -> Result<Value, Refusal> {

@@ -81,8 +81,8 @@ impl<T> DrainedTransport<T> {
         Self { inner, open: Arc::default(), is_at_work, at_end, has_ended: false }
     }
 
-    /// An error response to an open request to the client, because the client cannot respond after the end of the input.
-    /// `None` if no such request is open.
+    /// Takes an open request to the client, and makes an error response to it. The client cannot respond any more, because
+    /// the input has ended. `None` if no such request is open.
     fn unheard(&self) -> Option<RxJsonRpcMessage<RoleServer>> {
         let mut ids = self.open.ids();
         let id = ids.questions.iter().next().cloned()?;

@@ -218,7 +218,7 @@ fn confirm_gate(call: &Call, asked: ConfirmGate) -> Result<Turn, Refusal> {
     };
     let request = ConfirmRequest { id, phase, answer, ..ConfirmRequest::default() };
     let looked = confirm::confirm(&call.context, &ConfirmRequest { mode: Mode::DryRun, ..request.clone() })?;
-    // If the dry run changes nothing or is refused, the call ends here, and the person is not asked.
+    // If the dry run changes nothing or is refused, the call ends before the person is asked.
     let diff = looked.diff.clone();
     if looked.changes.iter().all(|it| !it.was_written) && looked.refused.is_empty() {
         return done(looked).map(Turn::Done);

@@ -43,7 +43,7 @@ fn one(server: Planwatch) -> StreamableHttpService<Planwatch, NeverSessionManage
     StreamableHttpService::new(move || Ok(server.clone()), sessions, config)
 }
 
-/// Answers a JSON body that is not a message with a JSON-RPC error. The library would answer only that the body cannot be
+/// If a JSON body is not a message, answers with a JSON-RPC error. The library would answer only that the body cannot be
 /// read.
 async fn refuse(request: Request, next: Next) -> Response {
     if request.method() != Method::POST {

@@ -150,7 +150,7 @@ fn history(call: &Call, request: &SearchRequest) -> Result<Vec<Value>, Refusal> 
 }
 
 /// Puts a page into an object. `page.next` is the index of the page's last item. The cursor in the object is that index
-/// plus one, so it is the number of items up to here.
+/// plus one, so it is the number of items up to the end of the page.
 fn counted(name: &str, mut page: result::Page) -> Value {
     page.next = page.next.and_then(|it| Some((it.parse::<usize>().ok()? + 1).to_string()));
     let mut object = json!({});

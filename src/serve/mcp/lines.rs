@@ -25,7 +25,7 @@ pub(super) struct Lines<R, W> {
     is_skipping: bool,
     has_ended: bool,
     to: Arc<Mutex<Writer<W>>>,
-    /// The answer to an invalid message, until it is written.
+    /// The pending write of the answer to an invalid message.
     answering: Option<Pin<Box<dyn Future<Output = io::Result<()>> + Send>>>,
 }
 

@@ -14,7 +14,7 @@ const MOST_NAMED: usize = 8;
 /// The maximum number of search hits whose titles are compared.
 const MOST_SEARCHED: usize = 100;
 
-/// Runs an action on the plan with the id `typed`. If there is none, the plan is searched by its title ([`by_title`]).
+/// Runs an action on the plan with the id `typed`. If no plan has this id, runs it on the only plan that [`by_title`] finds.
 pub(super) fn plan<T>(
     call: &Call,
     typed: &str,
@@ -41,7 +41,7 @@ pub(super) fn plan<T>(
     }
 }
 
-/// A plan with its steps. `otherwise` is the hint of the refusal if `typed` does not name a plan.
+/// A plan with its steps. `otherwise` is the hint of the refusal if `typed` names something else, such as a step.
 pub(super) fn shown(call: &Call, typed: &str, full: bool, otherwise: &str) -> Result<ShownPlan, Refusal> {
     let request = |id: &str| ShowRequest { id: id.to_owned(), full, graph: None };
     match plan(call, typed, |id| show::show(&call.context, &request(id)))? {
@@ -51,7 +51,7 @@ pub(super) fn shown(call: &Call, typed: &str, full: bool, otherwise: &str) -> Re
 }
 
 /// The ids of the plans with the title `typed`. If there are none, the ids of the plans whose titles contain all words of
-/// `typed`. If there are none either, the id of the plan whose id is the slug of `typed`.
+/// `typed`. If there are none either, the id of the plan whose id is the slug of `typed`. Archived plans are left out.
 fn by_title(call: &Call, typed: &str) -> Result<Vec<String>, Refusal> {
     let request = ListRequest { all: true, ..ListRequest::default() };
     let ListReport::Plans { plans, .. } = list::list(&call.context, &request)? else { return Ok(Vec::new()) };
@@ -75,7 +75,8 @@ fn by_title(call: &Call, typed: &str) -> Result<Vec<String>, Refusal> {
     Ok(plans.iter().filter(|it| !it.archived && it.id == made).map(|it| it.id.clone()).collect())
 }
 
-/// Finds a step by its id. If there is none, finds the only step whose title contains all words of `typed`.
+/// Shows the step with the id `typed`; the id may also be that of a plan, a decision or an insight. If there is no plan for
+/// this id, finds the only step whose title contains all words of `typed`.
 pub(super) fn step(call: &Call, typed: &str) -> Result<ShowReport, Refusal> {
     let show =
         |id: &str| show::show(&call.context, &ShowRequest { id: id.to_owned(), ..ShowRequest::default() });

@@ -117,7 +117,7 @@ impl<'de> Visitor<'de> for Heads {
         let mut head = Head::default();
         while let Some(key) = map.next_key::<String>()? {
             match key.as_str() {
-                // A message with two ids is treated as if it had none.
+                // The error for a message with two ids has the id null.
                 "id" if head.has_id => return Err(de::Error::duplicate_field("id")),
                 "id" => {
                     head.has_id = true;

@@ -1,7 +1,7 @@
 //! Renews the claims of this clone at the registry while the MCP server of an agent runs.
 //!
-//! A separate thread contacts the registry, so that no call waits for it. The thread starts with the first call. It
-//! checks which claims are due at each call, and at least every [`REMOTE_INTERVAL`].
+//! A separate thread contacts the registry, so that no call waits for the registry. The thread starts with the first call.
+//! At each call, and at least every [`REMOTE_INTERVAL`], it checks which claims are due.
 
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::sync::{Arc, OnceLock};

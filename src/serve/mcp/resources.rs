@@ -90,7 +90,7 @@ fn encoded(name: &str) -> String {
     text
 }
 
-/// Decodes a part of a URI's path. Returns `None` if it is not UTF-8, or if a `%` lacks its two hexadecimal digits.
+/// Decodes a part of a URI's path. Returns `None` if the result is not UTF-8, or if a `%` lacks its two hexadecimal digits.
 fn decoded(part: &str) -> Option<String> {
     let (mut bytes, mut rest) = (Vec::new(), part.as_bytes());
     while let Some((first, more)) = rest.split_first() {
@@ -275,7 +275,7 @@ fn briefing(context: &Context) -> Result<String, Error> {
 /// Stands for the list of resources among the URIs that a client follows. No resource has this URI.
 pub(super) const LIST: &str = "";
 
-/// The hash of each resource when it was last read, by its URI. The hash is `None` if the resource could not be read.
+/// The hash of each resource's text when it was last read, by URI. The hash is `None` if the resource could not be read.
 pub(super) type Seen = BTreeMap<String, Option<blake3::Hash>>;
 
 /// Reads resources, and the list of resources if [`LIST`] is among the URIs. The hashes are for a later comparison.
@@ -302,7 +302,7 @@ pub(super) fn touched<'a>(
     followed.into_iter().filter(is_touched).cloned().collect()
 }
 
-/// Whether notifications may have changed the list of resources.
+/// Whether the list of resources may have changed, according to the notifications.
 fn changes_list(told: &[Notification]) -> bool {
     told.iter().any(|it| match it {
         Notification::Changed { plan } => plan.is_none(),

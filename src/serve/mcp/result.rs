@@ -16,13 +16,14 @@ use crate::store::transaction::ChangeReport;
 /// The maximum size of a page, in bytes of JSON. A page of this size has less than 2,000 tokens.
 pub(super) const PAGE: usize = 5_500;
 
-/// The maximum size of a page, in bytes, if the call limits the number of items.
+/// The maximum size of a page, in bytes of JSON, if the call limits the number of items or names one item. Without a limit,
+/// a page with the full texts of steps may have half of this size.
 pub(super) const LONG_PAGE: usize = 40_000;
 
-/// The maximum length of a step's or plan's text that is returned in full, in bytes.
+/// The maximum length in bytes of a step's or plan's text that is returned in full.
 pub(super) const TEXT: usize = 20_000;
 
-/// The maximum length of a message or hint of a refusal, in bytes.
+/// The maximum length in bytes of a message or hint of a refusal.
 const MOST_SAID: usize = 1_000;
 
 /// Why a tool refused a call, or the rest of a call.
@@ -83,8 +84,8 @@ impl Refusal {
         Self { hint: hint.or_else(other), ..self }
     }
 
-    /// Converts the refusal to a result with one text: JSON with the code, message and hint. There is no structured
-    /// content, because the tool's schema describes only successful results.
+    /// Converts the refusal to a result with one text: JSON with the code, the message, the hint, and the details if they
+    /// are short. There is no structured content, because the tool's schema describes only successful results.
     pub(super) fn into_result(self) -> CallToolResult {
         // A text that was refused for its length must not be returned in full.
         let short = |it: String| cut(&it, MOST_SAID).map_or(it, |cut| format!("{cut}…"));
@@ -150,7 +151,8 @@ pub(super) fn joined_hints(hints: &[String]) -> Option<String> {
     (!told.is_empty()).then(|| told.join("; "))
 }
 
-/// Translates the hints of a result for tools, and removes the parts that name tools which the toolset does not have.
+/// Makes the hints of a result name tools instead of commands, and removes the parts that name tools which the toolset does
+/// not have.
 pub(super) fn within(mut object: Value, all: &[&str], has: &dyn Fn(&str) -> bool) -> Value {
     let said = |it: &Value| {
         let told = hints::for_surface(it.as_str()?, Surface::Tools)?;
@@ -182,7 +184,7 @@ pub(super) fn answer(object: Value) -> CallToolResult {
     result
 }
 
-/// Copies the fields that a notation names, except optional fields that are empty.
+/// Copies the fields that a notation names, except optional fields that are empty, false or 0.
 pub(super) fn pick(of: &Value, notation: &str) -> Value {
     let mut picked = Map::new();
     for (name, is_required) in schema::fields(notation) {
@@ -279,8 +281,8 @@ pub(super) struct Page {
     pub(super) next: Option<String>,
 }
 
-/// Makes a page with at most `limit` items. The page ends earlier if the next item does not fit, but it contains at least
-/// one item.
+/// Makes a page with at most `limit` items. The page ends earlier if the next item does not fit into `room` bytes, or into
+/// [`LONG_PAGE`] bytes if there is a limit. The page contains at least one item, if there is one.
 ///
 /// `from` is the cursor of the previous page: the key of its last item. The new page begins after that item.
 pub(super) fn page<T>(

@@ -1,5 +1,5 @@
 //! Serves one client over standard input and output. While the client does not read its answers, no more requests are
-//! read. After it has disconnected, no more calls are started.
+//! read. After a write to the client has failed, no more calls are started.
 
 use std::io;
 use std::pin::Pin;

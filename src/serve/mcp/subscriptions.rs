@@ -40,7 +40,7 @@ const GATHERING: Duration = Duration::from_millis(60);
 /// happens only if clients disconnect while they subscribe.
 const MOST_PREPARED: usize = 64;
 
-/// The delay before looking for another watching process after the last one has ended.
+/// How long the thread waits after a watcher has ended, in another process or in this one. Then it looks for the next one.
 const BETWEEN: Duration = Duration::from_secs(2);
 
 /// The source of change events.
@@ -151,7 +151,7 @@ impl Watching {
             if let Some(client) = Client::connect(&now.plans, &self.homes) {
                 client.follow_changes(
                     &mut |_| {
-                        // Changes before watching resumed may have been missed.
+                        // Changes that were made before the connection may have been missed.
                         feed.publish(Notification::Changed { plan: None });
                         ControlFlow::Continue(())
                     },

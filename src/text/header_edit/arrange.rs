@@ -1,4 +1,4 @@
-//! Builds a block list from its own items and from items of another file, with their comments.
+//! Rebuilds a block list from its own items and items of another file, with their comments.
 
 use std::ops::Range;
 
@@ -10,10 +10,10 @@ use super::sheet::Sheet;
 use crate::text::front_matter;
 use crate::text::yaml::{self, Kind, Style, View};
 
-/// How a list's item is written in its file.
+/// How an item of a list is written in a file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Written {
-    /// None if the item does not consist of whole lines.
+    /// `None` if the list is not a block list, or if one of its items does not consist of whole lines.
     lines: Option<ItemLines>,
     /// Whether comments precede or follow the item.
     has_comments: bool,
@@ -25,7 +25,7 @@ struct ItemLines {
     above: String,
     /// The lines of the item, and comments below it that are indented deeper than its dash.
     own: String,
-    /// The column of its dash.
+    /// The column of the item's dash.
     column: usize,
 }
 
@@ -34,7 +34,7 @@ impl Written {
         self.has_comments
     }
 
-    /// Drops those comments above the item that `known` contains, too.
+    /// Drops the comments above the item that also occur in `known`.
     pub fn drop_above(&mut self, known: &str) {
         let Some(lines) = &mut self.lines else { return };
         let is_new =
@@ -103,8 +103,8 @@ fn in_brackets(lines: &Lines<'_>, list: View<'_>, items: &[View<'_>], nth: usize
     Written { lines: None, has_comments }
 }
 
-/// The lines of the items of a block list. `None` if it is not a block list, or if an item does not begin on a line of its
-/// own.
+/// The lines of the items of a list. `None` if it is not a block list, or if one of its items does not consist of whole
+/// lines.
 fn frames(lines: &Lines<'_>, list: View<'_>) -> Option<Vec<Frame>> {
     if list.kind() != Kind::List || list.style() != Style::Block || list.is_alias() {
         return None;
@@ -137,17 +137,17 @@ fn comments_above(lines: &Lines<'_>, line: usize) -> usize {
     start
 }
 
-/// Replaces the list of a key by the given parts. The list's own items keep their lines. A new item gets the lines that
-/// it has in its own file, indented as in this list.
+/// Replaces the list of a key by the given parts. The list's own items keep their lines. A new item gets the lines of its
+/// [`Written`], indented as in this list. If it has none, its value is rendered.
 ///
-/// `None` if the value is not a block list whose items begin on lines of their own. Also `None` if the new file, parsed
-/// again, does not contain exactly these parts, or if other data would change.
+/// `None` if the key has no block list whose items consist of whole lines, or if the file cannot be edited. Also `None` if
+/// the new file, parsed again, does not contain exactly these parts, or if other data would change.
 pub fn arranged(file: &[u8], key: &str, parts: &[Part<'_>]) -> Option<Vec<u8>> {
     let page = Page::open(file.to_vec()).ok()?;
     let (sheet, offset) = page.sheet()?;
     let (_, list) = sheet.root().find_entry(key)?;
     let mut frames = frames(&sheet.lines, list)?;
-    // Comments at the end of the list stay above items that are added.
+    // Comments at the end of the list belong to its last item, so that they stay above items that are added at the end.
     let last = frames.last_mut()?;
     last.below.end = sheet.lines.skip_deeper_comments(last.below.end, sheet.root_column());
     let mut text = String::new();

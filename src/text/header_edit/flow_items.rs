@@ -30,7 +30,7 @@ struct Item {
     span: Range<usize>,
     /// Where its comma ends, if it has one.
     comma: Option<usize>,
-    /// Its lines, with the comments directly above it and the deeper indented comments directly below it.
+    /// Its lines, the comments directly above it, and the comments directly below it that are indented deeper.
     lines: Range<usize>,
 }
 

@@ -10,8 +10,8 @@ use crate::text::diff::in_common;
 use crate::text::yaml::{self, Kind, Style, View};
 use std::ops::Range;
 
-/// The maximum number of pairs of items that are compared. With more pairs, only equal items at the start and at the end
-/// of the lists are found; the other items are replaced one by one.
+/// The maximum number of pairs of an old and a new item that are compared. Equal items at the start and at the end of both
+/// lists do not count. With more pairs, only these equal items are kept; the others are replaced in their order.
 const MAX_PAIRS: usize = 250_000;
 
 type Entry<'a> = (View<'a>, View<'a>);
@@ -29,7 +29,7 @@ pub(super) enum Source<'v> {
 }
 
 impl Source<'_> {
-    /// The index of the item in the old list, if it does not move.
+    /// The index of the old item that is kept or replaced; `None` for a moved or new item.
     pub(super) fn fixed(&self) -> Option<usize> {
         match self {
             Self::Kept(nth) | Self::Replaced(nth, _) => Some(*nth),
@@ -38,7 +38,7 @@ impl Source<'_> {
     }
 }
 
-/// Plans a `Set` of a list that has items. `None` if the value is to be written as a whole.
+/// Plans a `Set` whose old value is a list with items. `None` if the old value is to be replaced as a whole.
 pub(super) fn set(
     sheet: &Sheet<'_>,
     entry: Entry<'_>,
@@ -119,7 +119,8 @@ fn sources<'v>(old: &[View<'_>], new: &'v [NewValue]) -> Vec<Source<'v>> {
     (1..=tail).for_each(|it| found[new.len() - it] = Some(Source::Kept(old.len() - it)));
     let mut is_used: Vec<bool> = (0..old.len()).map(|it| !old_rest.contains(&it)).collect();
     if old_rest.len() * new_rest.len() <= MAX_PAIRS {
-        // Equal items have the same number: the index of the first of them in the old list.
+        // Each remaining item gets a number: the index of the first remaining old item that equals it. A new item that
+        // equals no such old item gets a number of its own.
         let same_as = |is_it: &dyn Fn(&usize) -> bool| old_rest.clone().find(|it| is_it(it));
         let of_old = |nth: usize| same_as(&|it| yaml::same(old[*it], old[nth])).unwrap_or(nth);
         let of_new = |nth: usize| same_as(&|it| new[nth].matches(old[*it])).unwrap_or(old.len() + nth);
@@ -174,8 +175,8 @@ impl<'a> Block<'a> {
         Self { sheet, list, items: list.items().collect() }
     }
 
-    /// If an item moves, the comments directly above it and the deeper indented comments directly below it move, too. If an
-    /// item is removed, the comments on lines of their own stay.
+    /// If an item moves, the comments directly above it move, too, as do the comments directly below it that are indented
+    /// deeper. If an item is removed, the comments on lines of their own stay.
     fn change(&self, sources: &[Source<'_>]) -> Result<Vec<Splice>, EditError> {
         let Some(first) = sources.iter().find_map(Source::fixed) else {
             return Err(EditError::new(LAYOUT, self.list.span().start, "no item stays"));

@@ -166,8 +166,8 @@ pub(super) fn item_lines(
     Ok(format!("{}{text}{eol}", spaces(column)))
 }
 
-/// The spaces that a new item gets after its dash: those between the given dash and its item. One space if there are none,
-/// or if other characters are between them.
+/// The spaces that a new item gets after its dash: those between `dash` and `item`, which belong to an existing item. One
+/// space if anything else, or nothing, is between the two.
 pub(super) fn gap<'a>(sheet: &Sheet<'a>, dash: usize, item: usize) -> &'a str {
     let gap = sheet.text().get(dash + 1..item).unwrap_or_default();
     if !gap.is_empty() && gap.bytes().all(|it| it == b' ') { gap } else { " " }

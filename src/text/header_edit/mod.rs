@@ -2,7 +2,7 @@
 //!
 //! The parsed text contains the position of each value. From these positions, each change is planned as a list of byte
 //! splices, which are applied to a copy. The copy is parsed again, and the change is accepted only if the copy means the
-//! old data with exactly that change. The module handles YAML and the positions of some keys, but does not depend on plans.
+//! old data with exactly that change. Of plans, the module knows only where a few keys belong (see [`edit`]).
 
 mod arrange;
 mod flow_items;
@@ -47,8 +47,10 @@ pub enum Change {
 ///
 /// `order` lists the known keys in their usual order. A new key goes after the nearest existing key that precedes it in
 /// this list. If there is none, it goes before the nearest existing key that follows it in this list. If there is none
-/// either, it goes to the end. Two rules take precedence: a new key never goes after `attempts`, and `id` goes directly
-/// above `status`. A file without front matter gets one if a key is set or an item is appended.
+/// either, it goes to the end. Three rules take precedence: `id` goes directly above `status` if there is one, a new
+/// `attempts` goes to the end, and no other new key goes after `attempts`.
+///
+/// A file without front matter gets one if a key is set or an item is appended.
 ///
 /// # Errors
 ///

@@ -116,7 +116,8 @@ fn plan(sheet: &Sheet<'_>, change: &Change, order: &[&str]) -> Result<Vec<Splice
     }
 }
 
-/// Adds a front matter to a file that has none. Its lines end as the file's first line does.
+/// Adds a front matter to a file that has none. The new lines end as the file's first line does, or with LF if that line
+/// has no ending.
 fn create(bytes: &[u8], change: &Change) -> Result<Option<Vec<u8>>, EditError> {
     let list;
     let (key, value) = match change {

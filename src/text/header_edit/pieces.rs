@@ -7,11 +7,11 @@ use super::lines::Lines;
 use crate::text::front_matter::{Header, Parts};
 use crate::text::yaml::{Kind, Style, Tree};
 
-/// The lines of one key with its value, of the comments and blank lines above it, and of the indented comments below it.
+/// One key with its value, the comments and blank lines above it, and the indented comments below it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Piece {
     pub key: String,
-    /// The position of these lines in the file.
+    /// The position of all these lines in the file.
     pub range: Range<usize>,
 }
 
@@ -22,9 +22,9 @@ pub struct Pieces {
     pub rest: Range<usize>,
 }
 
-/// Divides a front matter into pieces. `None` if there is no front matter, or if its entries depend on other text: if the
-/// front matter is written in braces, or contains aliases, merges, document markers, lone carriage returns, indented keys,
-/// or keys that are not texts.
+/// Divides a front matter into pieces. `None` if there is no front matter, or if it cannot be divided because it is written
+/// in braces, or contains aliases, merges, document markers, lone carriage returns, or top-level keys that are indented or
+/// are not texts.
 pub fn pieces(parts: &Parts<'_>, tree: &Tree) -> Option<Pieces> {
     let Header::Present { yaml, .. } = &parts.header else { return None };
     let root = tree.root();

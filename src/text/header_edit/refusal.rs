@@ -24,7 +24,7 @@ pub(super) const ALIAS: &str = "alias";
 pub(super) const WRONG_TYPE: &str = "wrong-type";
 pub(super) const FILE_FULL: &str = "file-full";
 pub(super) const NO_SUCH_ITEM: &str = "no-such-item";
-/// The new value is not a single YAML value.
+/// The new value is not a single YAML value, its aliases expand to too many nodes, or a key is too long.
 pub(super) const VALUE_INVALID: &str = "value-invalid";
 /// Valid YAML in a layout that cannot be edited.
 pub(super) const LAYOUT: &str = "layout";

@@ -35,8 +35,8 @@ pub(super) fn key(sheet: &Sheet<'_>, key: &str) -> Result<Vec<Splice>, EditError
 
 /// The lines of an entry or item. `before` is the value that ends above these lines, and the position of its key or dash.
 ///
-/// With [`Reach::Wide`], the range also includes the comments and blank lines below that would otherwise become text of a
-/// block scalar at the end of `before`.
+/// With [`Reach::Wide`], the range also includes the following comments and blank lines if they would otherwise become text
+/// of a block scalar at the end of `before`.
 pub(super) fn lines(
     sheet: &Sheet<'_>,
     span: Range<usize>,
@@ -56,7 +56,7 @@ pub(super) fn lines(
 /// Decides which lines would become text of a block scalar if they were directly below it.
 struct Greedy {
     keeps_blanks: bool,
-    /// The column of its text, if it has any.
+    /// The column of the block scalar's text, if it has any.
     text_column: Option<usize>,
     /// A comment at this column or further to the right would become text.
     column: usize,
@@ -114,7 +114,7 @@ fn last_block_scalar(mut value: View<'_>, mut parent: usize) -> Option<(View<'_>
     matches!(value.style(), Style::Literal | Style::Folded).then_some((value, parent))
 }
 
-/// The bytes to remove for a member of a flow collection: the member and one comma, but never a comment.
+/// The bytes to remove for a member of a flow collection: the member and at most one comma, but never a comment.
 pub(super) fn member(sheet: &Sheet<'_>, members: &[Range<usize>], nth: usize) -> Range<usize> {
     let own = members[nth].clone();
     let text = sheet.text();

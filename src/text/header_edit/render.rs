@@ -37,7 +37,7 @@ impl Renderer<'_> {
         format!("{}{}", spaces(column), self.block(value, column))
     }
 
-    /// A list item from its dash on; the other lines are indented for a dash at `column`.
+    /// A list item from its dash on; the lines after the first are indented for a dash at `column`.
     pub(super) fn item(&self, item: &NewValue, column: usize, gap: &str) -> String {
         let body = self.token(item, column).unwrap_or_else(|| self.block(item, column + 1 + gap.len()));
         format!("-{gap}{body}")
@@ -154,7 +154,7 @@ fn flow_map(entries: &[(String, NewValue)], value: impl Fn(&NewValue) -> String)
     format!("{{{}}}", join(entries))
 }
 
-/// A value as the user typed it, if that is valid inside brackets. Otherwise the text is rendered from the value.
+/// A value as the user typed it, if that is one line and valid inside brackets. Otherwise it is rendered from the value.
 fn typed_flow(text: &str) -> String {
     let Ok(tree) = typed(text) else { return String::new() };
     let root = tree.root();

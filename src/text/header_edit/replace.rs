@@ -77,7 +77,8 @@ struct Slot<'a> {
 }
 
 impl Slot<'_> {
-    /// Writes a value that begins on the line of its key or dash; the rest of that line stays.
+    /// Writes a value that begins on the line of its key or dash. The rest of that line stays, unless the old value is a
+    /// block list or mapping that begins on it.
     fn on_the_line(&self, value: &NewValue) -> Vec<Splice> {
         let old = self.old;
         let new = self.inline_token(value);
@@ -124,7 +125,7 @@ impl Slot<'_> {
         Splice { range: start..end, text: new.to_owned() }
     }
 
-    /// Replaces a list or mapping below the key by a token on the line of the key.
+    /// Replaces a list or mapping below the line of its key or dash by a token on that line.
     fn pull_up(&self, new: &str) -> Vec<Splice> {
         let lines = self.sheet.lines;
         let end = self.old.outer_span().end;
@@ -137,8 +138,8 @@ impl Slot<'_> {
         ]
     }
 
-    /// Replaces a block scalar by another one if the new text allows it, otherwise by a token. A comment after the header
-    /// stays.
+    /// Replaces a block scalar. A comment after its header stays. The new value becomes a block scalar with the same
+    /// indentation if it is a suitable text and the old one has text. Otherwise it becomes the token `new`.
     fn block_scalar(&self, value: &NewValue, new: &str) -> Vec<Splice> {
         let lines = self.sheet.lines;
         let Range { start, end } = self.old.span();

@@ -29,8 +29,8 @@ pub(super) enum Reach {
     /// Also removes comments and blank lines that would become text of a block scalar above. This is tried if the narrow
     /// edit would not have the intended meaning.
     Wide,
-    /// Replaces a list as a whole, even if some items do not change. This is tried if the list's layout is too unusual to
-    /// change single items.
+    /// Replaces a list as a whole, even if some items do not change. This is tried for a `Set` if changing single items
+    /// failed, for example because of an unusual layout.
     Whole,
 }
 

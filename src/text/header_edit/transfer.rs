@@ -7,7 +7,8 @@ use super::render::spaces;
 use super::{Change, EditError, NewValue, edit};
 use crate::text::yaml::{self, Kind, Style, View};
 
-/// Appends an item of another file's list as it is written there, with its comments.
+/// Appends the item `nth` of the file `of` to the list of the same key. If the item is on lines of its own in both files,
+/// these lines are copied with their comments. Otherwise comments may be lost. If there is no such item, nothing changes.
 ///
 /// # Errors
 ///
@@ -27,7 +28,7 @@ pub fn append_from(
 }
 
 /// Replaces the last item of a list by the lines of an item with the same value. `None` if one of the two items does not
-/// have lines of its own.
+/// have lines of its own, or if the result would have another meaning.
 fn with_lines(file: &[u8], key: &str, source: &Page, nth: usize) -> Option<Vec<u8>> {
     let (from, _) = source.sheet()?;
     let from_list = block_list(from.root(), key)?;

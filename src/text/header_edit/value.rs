@@ -19,14 +19,15 @@ const MAX_NODES: usize = 10_000;
 pub enum NewValue {
     /// Any text; quoted where needed.
     Text(String),
-    /// A plain token that is written as it is: a status, a timestamp, a number.
+    /// A plain token that is written as it is: a status, a timestamp, a number. If YAML reads the token as a text, it gets
+    /// the quotes, if any, of the value that it replaces.
     Word(String),
-    /// A block list, one item a line.
+    /// A list. Outside of brackets, it becomes a block list.
     List(Vec<Self>),
     Map(Vec<(String, Self)>),
     /// A mapping on one line; texts in it are always in double quotes.
     FlowMap(Vec<(String, Self)>),
-    /// One YAML value that a user typed.
+    /// One YAML value as text, typed by a user or copied from a file.
     Yaml(String),
 }
 
@@ -89,8 +90,8 @@ impl NewValue {
         }
     }
 
-    /// Whether a node has exactly this value. Only [`Self::Yaml`] compares tags. Otherwise a tag matters only if it changes
-    /// the node's kind.
+    /// Whether a node has exactly this value. Only [`Self::Yaml`] compares tags. For the other variants, a tag matters only
+    /// if it changes the node's kind.
     pub(super) fn matches(&self, view: View<'_>) -> bool {
         match self {
             Self::Text(text) => view.kind() == Kind::Text && view.text() == Some(text),

@@ -117,7 +117,7 @@ fn any_json(depth: u32) -> impl Strategy<Value = String> {
     })
 }
 
-/// Settings files with any members; most of them have `mcpServers`.
+/// Settings files with up to three members that have any values; most of the files have `mcpServers`.
 fn any_settings() -> impl Strategy<Value = String> {
     let blank = "[ \t]{0,2}(\r?\n[ \t]{0,3})?";
     let servers =

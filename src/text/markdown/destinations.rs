@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::{Event, LinkType, Options, Parser, Tag};
 
-/// Returns the destinations of inline links, images and link definitions, in the order of the text.
+/// Returns the destinations of inline links, inline images and link definitions, in the order of the text.
 ///
 /// A destination with escapes or entities is left out, because its bytes differ from the address that it means.
 pub fn destinations(text: &str) -> Vec<Range<usize>> {
@@ -42,7 +42,8 @@ pub fn destinations(text: &str) -> Vec<Range<usize>> {
     found
 }
 
-/// The range of a destination after the bracket. If the destination is in `<>`, these are not part of the range.
+/// The range of the destination `dest` after the closing bracket at `bracket`. If the destination is in `<>`, these are not
+/// part of the range. `None` if the source differs from `dest`.
 fn written(text: &str, bracket: usize, end: usize, dest: &str) -> Option<Range<usize>> {
     let rest = text.get(bracket..end)?;
     let inner = rest.strip_prefix("](").or_else(|| rest.strip_prefix("]:"))?.trim_start();

@@ -1,7 +1,7 @@
 //! A fast path for typical bodies: headings with `#`, paragraphs, lists with one line per item, fenced code, tables.
 //!
-//! It returns exactly the outline that results from the parser's events. If the parser could read a body differently, it
-//! returns `None`, and the parser reads the body. Inline markup is parsed only in the description.
+//! The fast path returns exactly the outline that results from the parser's events. Where the two could differ, the fast
+//! path returns `None`, and the parser reads the body. Inline markup is parsed only in the description.
 
 use std::ops::Range;
 

@@ -13,7 +13,7 @@ const HELPERS: [&str; 15] = [
 /// The names that a loop defines besides its item.
 const OF_LOOPS: [&str; 4] = ["@index", "@key", "@first", "@last"];
 
-/// Finds the first placeholder or helper that does not exist.
+/// Rejects a text that names a value or helper that does not exist. The error is about the first such name.
 ///
 /// `sample` contains a value for each existing name. Each list in it contains one typical item.
 pub fn check(source: &str, sample: &Value) -> Result<(), Broken> {
@@ -136,14 +136,15 @@ impl<'a> Checker<'a> {
     fn miss(&mut self, place: &TemplateMapping, reason: String) {
         let number = |it: usize| u32::try_from(it).unwrap_or(1).max(1);
         let broken = Broken { line: number(place.0), column: number(place.1), reason };
-        // The first one in the text is reported.
+        // The first missing name in the text is reported.
         if self.missing.as_ref().is_none_or(|it| (it.line, it.column) > (broken.line, broken.column)) {
             self.missing = Some(broken);
         }
     }
 }
 
-/// Follows a path, and returns the same as [`Checker::find`]. Below an unknown value, every path is unknown.
+/// Follows a path down from a value. The result means the same as that of [`Checker::find`]. Below an unknown value, every
+/// path is unknown.
 fn below<'a>(value: Option<&'a Value>, path: &str) -> Option<Option<&'a Value>> {
     let mut value = value;
     for part in path.split(['.', '/']).filter(|it| !it.is_empty()) {

@@ -7,7 +7,7 @@ use serde_json::{Map, Number, Value};
 const MORE_NODES: usize = 20_000;
 const MORE_BYTES: usize = 256 << 10;
 
-/// A value whose aliases are expanded is larger than the limit.
+/// A value would be larger than the limit after its aliases are expanded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("its aliases expand to more than {MORE_NODES} values or {MORE_BYTES} bytes")]
 pub struct JsonError;
@@ -39,8 +39,8 @@ impl View<'_> {
     }
 }
 
-/// The nodes and bytes that may still be produced from one text. All values of the text share one budget, so that many
-/// small expansions count as a large one.
+/// The nodes and bytes that may still be produced from one text. A caller that converts several values of a text uses one
+/// budget for all of them, so that many small expansions count as a large one.
 #[derive(Debug)]
 pub struct Budget {
     nodes: usize,

@@ -6,8 +6,8 @@ use std::collections::HashSet;
 /// Up to this size, comparing pairs is faster than hashing.
 const FEW: usize = 24;
 
-/// The kind, the tag and the text of a key. Two keys are equal if all three are: `1` and `"1"` differ in kind. Collections
-/// are equal only if they are written alike.
+/// The kind, the tag and the text of a key. Two keys are equal if they agree in all three. For example, `1` and `"1"` differ
+/// in kind. Lists and mappings are equal only if they are written alike.
 type Identity<'a> = (Kind, u32, &'a str);
 
 /// Rejects the second of two equal keys, and records whether the mapping has a merge key.

@@ -15,7 +15,8 @@ use std::ops::Range;
 
 /// Parses a front matter, which must be one document: a mapping, or empty.
 ///
-/// The time is linear in the text's length. More than [`MAX_DEPTH`] levels or [`MAX_ALIASES`] aliases are an error.
+/// The time is linear in the text's length, apart from repairs (`repair.rs`), whose total work is limited. More than
+/// [`MAX_DEPTH`] levels or [`MAX_ALIASES`] aliases are an error.
 pub fn parse(yaml: &str) -> Result<Tree, YamlError> {
     let tree = parse_node(yaml)?;
     let root = tree.root();
@@ -295,7 +296,8 @@ impl<'a> Builder<'a> {
         };
         let outer = self.gap.peek();
         self.gap.skip_properties(props.anchor != 0, &props.span);
-        // An omitted key is at its colon; any other omitted node is directly after its indicator and properties.
+        // An omitted key without `?` and properties is at its colon. Any other omitted node is directly after its indicator
+        // and properties.
         let is_bare_key = is_key && lead.is_none() && props.is_empty();
         let at = if is_unwritten && !is_bare_key { self.gap.at } else { self.gap.peek() };
         Before { lead: lead.map_or(NONE, |it| it as u32), outer: outer as u32, at }

@@ -12,7 +12,8 @@ pub(crate) fn plain_kind(text: &str) -> Kind {
     }
 }
 
-/// The exact value of an integer in the core schema; `None` for any other text, or if 128 bits cannot hold the value.
+/// The exact value of an integer; `None` if the text is not an integer, or if 128 bits cannot hold the value. Accepts a sign
+/// after `0o` or `0x`, although the core schema does not.
 pub(crate) fn integer(text: &str) -> Option<i128> {
     if let Some(digits) = text.strip_prefix("0o") {
         return i128::from_str_radix(digits, 8).ok();

@@ -11,7 +11,7 @@ pub fn same(left: View<'_>, right: View<'_>) -> bool {
     Comparison::default().same(left, right)
 }
 
-/// Comparisons of one pair of texts, which share the results for aliases.
+/// A series of comparisons between nodes of the same two texts. They share the results for aliases.
 #[derive(Default)]
 pub(crate) struct Comparison {
     /// Pairs of nodes that were reached through aliases. Their comparison has begun and has found no difference yet.

@@ -10,7 +10,7 @@ pub(crate) enum WatchEvent {
     /// Anything may have changed: events were lost, or the path belongs to no plan.
     Everything,
     Cookie(String),
-    /// planwatch's own directory, or something in it, was deleted or replaced.
+    /// planwatch's own directory, or a file in it that the daemon needs, may have been created, deleted or replaced.
     RuntimeFiles,
     /// The plans directory is gone or was replaced.
     Gone,

@@ -34,7 +34,7 @@ const REMOVALS: EventKindMask = EventKindMask::REMOVE.union(EventKindMask::MODIF
 
 /// Cookies are in a directory named `COOKIES` in planwatch's own directory, which is `STATE` or a directory below it.
 /// If the user cannot write to `STATE`, planwatch's own directory is in `.planwatch.by`. `is_old_cookie` does not
-/// recognize cookies there, so the daemon wakes for them, too.
+/// recognize cookies there, so the daemon also wakes when such a cookie is removed or closed.
 const STATE: &str = ".planwatch";
 const COOKIES: &str = "cookies";
 
@@ -44,7 +44,7 @@ const LONGEST_END: Duration = Duration::from_secs(1);
 /// The maximum number of events in a batch, not counting the first one.
 const LONGEST_BATCH: usize = 1024;
 
-/// After lost events, the events of the newest cookie and of this many cookies before it are sent.
+/// After lost events, `Watcher::recover` sends events for the newest cookie and for this many cookies before it.
 const MOST_COOKIES: u64 = 64;
 
 /// One event of the system.
@@ -52,7 +52,7 @@ const MOST_COOKIES: u64 = 64;
 pub(crate) struct Raw {
     /// The number of the source that reported it.
     source: u64,
-    /// `None` if events were lost.
+    /// `None` if events were lost or the source reported an error.
     change: Option<(EventKind, PathBuf)>,
 }
 
@@ -168,7 +168,7 @@ pub(crate) struct Watcher {
     root: PathBuf,
     is_recursive: bool,
     sender: Sender<Reported>,
-    /// The number of the current sources. Events of earlier ones are ignored.
+    /// The number of the current sources. Events of sources with a lower number are ignored.
     number: u64,
     plans: Source,
     /// The source of removals in planwatch's own directory; `None` if the watch of the plans is recursive.
@@ -180,7 +180,7 @@ pub(crate) struct Watcher {
     files: BTreeMap<String, FileId>,
     /// The plans that contain each hard-linked file. `notify` reports only one of the file's names.
     sharing: HashMap<FileId, BTreeSet<String>>,
-    /// Maps each directory that is watched because of a symbolic link to that link.
+    /// The directories that are watched because of a symbolic link, each with the link.
     target_directories: HashMap<PathBuf, String>,
     /// Plans that may change without an event. Such a plan contains a symbolic link or, if the watch is recursive, a
     /// hard-linked file or a mount point.
@@ -249,7 +249,7 @@ impl Watcher {
         &self.linked
     }
 
-    /// Adds all missing watches.
+    /// Adds all missing watches. After lost events, first replaces the sources.
     pub(crate) fn cover(&mut self, plans: &PlansDir) {
         self.coverage_gap = None;
         self.linked.clone_from(&self.shared);
@@ -267,8 +267,8 @@ impl Watcher {
         self.watch_own(plans, true);
     }
 
-    /// Replaces all watches. After lost events another directory may be at a watched path, and `notify` does not set a
-    /// second watch on a path.
+    /// Replaces the sources with new ones that watch nothing yet. After lost events another directory may be at a watched
+    /// path, and `notify` does not set a second watch on a path.
     fn replace_sources(&mut self) -> io::Result<()> {
         let number = self.number + 1;
         let plans = Source::open(&self.sender, number, CHANGES)?;
@@ -335,7 +335,8 @@ impl Watcher {
         }
     }
 
-    /// Watches a path that has become a mount point, and watches again what was watched below it.
+    /// Watches a path that has become a mount point, and watches again what was watched below it. If the watch is
+    /// recursive, only records that the plan may change without an event.
     pub(crate) fn watch_file(&mut self, relative: &str) {
         if self.is_recursive {
             if let WatchEvent::Plan(name) = event_for(relative) {
@@ -420,7 +421,7 @@ impl Watcher {
     /// Covers everything again after lost events.
     ///
     /// The lost events may include events of cookies. The newest cookie that exists now, and all cookies before it, were
-    /// created before the scan that follows, so this function sends their events.
+    /// created before the daemon indexes everything again, so this function sends events for them.
     fn recover(&mut self, plans: &PlansDir) {
         self.is_stale = !self.is_recursive;
         self.cover(plans);

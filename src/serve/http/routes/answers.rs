@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::api::schema::{PLACE, answers};
 
-/// The name that an answer's schema has in the document, for example `PlanListAnswer` for `plan-list`.
+/// The name that an answer's schema has in the OpenAPI document, for example `PlanListAnswer` for `plan-list`.
 pub(crate) fn name(answer: &str) -> String {
     let words = answer.split('-').map(|word| {
         let (first, rest) = word.split_at(1.min(word.len()));

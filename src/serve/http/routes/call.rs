@@ -88,7 +88,7 @@ impl Call {
     }
 }
 
-/// Reads a body, which must be a JSON object. `{}` is enough if no field is needed.
+/// Reads a body, which must be a JSON object. `{}` is enough if no field is required.
 pub(crate) fn read_body(bytes: &[u8], schema: &Value) -> Result<Value, Problem> {
     if bytes.is_empty() {
         let detail = "the body is empty; an object is needed, at least {}";
@@ -106,7 +106,7 @@ pub(crate) fn read_body(bytes: &[u8], schema: &Value) -> Result<Value, Problem> 
     }
 }
 
-/// Whether a text is blank although its schema forbids it.
+/// Whether a value is a blank text although its schema forbids blank texts.
 fn is_unsaid(schema: &Value, value: &Value) -> bool {
     let is_wanted = schema["pattern"] == NOT_BLANK;
     is_wanted && value.as_str().is_some_and(says_nothing)

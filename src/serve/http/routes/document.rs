@@ -1,4 +1,4 @@
-//! `GET /openapi.json`: the table of routes as OpenAPI 3.1, and as the table in docs/http-routes.md.
+//! The table of routes as an OpenAPI 3.1 document (`GET /openapi.json`), and as the table in docs/http-routes.md.
 
 use std::fmt::Write;
 
@@ -155,7 +155,8 @@ fn responses(route: &Route, routes: &[Route]) -> Map<String, Value> {
             response["headers"] = Value::Object(named);
         }
         let links = links(route, routes);
-        // If a route answers 200 and 201, only 201 has links: a dry run creates nothing that a link could lead to.
+        // If a route answers 200 and 201, only 201 has links. An answer 200 may be that of a dry run, which creates
+        // nothing that a link could lead to.
         let is_best = route.success.iter().map(|(it, _)| it).max() == Some(status);
         if !links.is_empty() && is_best {
             response["links"] = Value::Object(links);
@@ -194,8 +195,8 @@ fn links(route: &Route, routes: &[Route]) -> Map<String, Value> {
     route.links.iter().flat_map(of).collect()
 }
 
-/// The pattern of a name in a path. It matches exactly the names that a plan's directory can have. Slashes, backslashes
-/// and control characters are excluded, because `guard` refuses them in a path.
+/// The pattern of a name in a path. It matches the names that a plan's directory can have, except those with a backslash or
+/// a control character. `guard` refuses these characters in a path.
 const NAME: &str = "^[^/\\\\\\x00-\\x1f\\x7f-\\x9f._][^/\\\\\\x00-\\x1f\\x7f-\\x9f]*$";
 /// The pattern of a step's id: a plan's name and a step number, as
 /// [`StepNumber`](crate::plan::step_number::StepNumber) reads it.
@@ -203,7 +204,7 @@ const STEP_ID: &str =
     "^[^/\\\\\\x00-\\x1f\\x7f-\\x9f._][^/\\\\\\x00-\\x1f\\x7f-\\x9f]*:[0-9]{1,9}(\\.[0-9]{1,100})?$";
 /// The pattern of `If-Match`: `*`, or etags in the form in which answers contain them.
 const ETAGS: &str = "^(\\*|\"[0-9a-f-]+\"(, \"[0-9a-f-]+\")*)$";
-/// The pattern of a key that `once` accepts.
+/// The pattern of a key that `idempotency::once` accepts.
 const KEY: &str = "^[!-~]([ -~]{0,253}[!-~])?$";
 
 fn parameters(route: &Route) -> Vec<Value> {

@@ -28,7 +28,7 @@ fn plans_at(tree: &mut Tree, path: &str) -> Vec<Plan> {
 
 const PLAN: &str = "---\nstatus: active\n---\n# P\n\n## Steps\n- step-1: One\n- step-2: Two (depends: step-1)\n- step-7: Seven\n";
 
-/// After a keystroke, the other files are not read again. Only a file that was saved in the meantime is read.
+/// After a keystroke, another file is read again only if it was saved in the meantime.
 #[test]
 fn a_key_reads_only_the_files_that_differ() {
     let files = [
@@ -101,7 +101,7 @@ proptest! {
                 }
                 _ => {}
             }
-            // Simulates a keystroke. After it, saved files are compared, too.
+            // Simulates a keystroke, after which files that were saved in the meantime are read again, too.
             let own = typed.iter().find(|it| it.0 == paths[1]).unwrap().1;
             open(&mut tree, &paths[1], own);
             let own = Arc::clone(&machine);

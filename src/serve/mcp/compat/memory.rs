@@ -273,7 +273,7 @@ fn finished(mut object: Value) -> Value {
     object
 }
 
-/// Renames the field `task` of a step to `title`, unless the step has a title.
+/// Renames the field `task` of a step to `title`. If the step has a title already, `task` is only removed.
 fn titled(mut step: Map<String, Value>) -> Map<String, Value> {
     if let Some(task) = step.remove("task") {
         step.entry("title").or_insert(task);
