@@ -167,15 +167,14 @@ impl Git {
     /// Refuses during a merge or a similar operation, because unresolved conflicts would be committed. Also refuses if the
     /// tree contains an untracked git repository, because git would commit only the id of its current commit.
     pub fn commit_everything(&self, message: &str) -> Result<Option<Oid>, GitError> {
-        let refused = |why: String| {
-            let hint = "finish or abort it in that working tree; `git status` says how";
-            Err(GitError::Refused { why, hint })
-        };
+        let refused = |why: String, hint| Err(GitError::Refused { why, hint });
         if let Some(operation) = self.operation()? {
-            return refused(format!("git is in the middle of a {operation}"));
+            let hint = "finish or abort it in its working tree; `git status` says how";
+            return refused(format!("git is in the middle of a {operation}"), hint);
         }
         if !self.unmerged_entries(&NO_PATHS)?.is_empty() {
-            return refused("there are conflicts that are not resolved".to_owned());
+            let hint = "resolve them in the working tree; `git status` lists them";
+            return refused("there are conflicts that are not resolved".to_owned(), hint);
         }
         let changed = self.status(&NO_PATHS)?;
         if changed.is_empty() {

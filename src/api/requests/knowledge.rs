@@ -21,7 +21,7 @@ pub struct DecideRequest {
     /// The reason.
     #[serde(rename = "reasoning")]
     pub because: Option<String>,
-    /// The id or file name of the decision that it replaces; its beginning is enough.
+    /// The id or file name of the replaced decision, or the beginning of either.
     pub supersedes: Option<String>,
     #[serde(default)]
     pub tags: Vec<String>,
@@ -66,7 +66,7 @@ pub struct NewScriptRequest {
     /// One line for a shell.
     #[schemars(extend("pattern" = NOT_BLANK))]
     pub command: String,
-    /// The directory in the repository where it runs; by default its root.
+    /// The directory in the repository where it runs; by default the repository's root.
     // Relative to the root, or absolute.
     pub directory: Option<String>,
     /// The plan that it belongs to.

@@ -88,7 +88,7 @@ pub struct NewRequest {
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PlanText {
-    /// The id is made from it.
+    /// The plan's id is made from the title.
     // This can also be the id of an existing plan.
     pub title: String,
     /// The text of `plan.md`, with or without front matter.
@@ -163,7 +163,7 @@ pub struct UndoRequest {
     pub by: Option<String>,
     /// The claim that ends with the change.
     pub claim: Option<String>,
-    /// Undo also the claim of another owner.
+    /// Also undo a claim of another owner.
     #[serde(default)]
     pub force: bool,
     #[serde(rename = "dry_run", default)]

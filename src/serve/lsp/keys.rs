@@ -37,7 +37,7 @@ const OF_PLANS: [(&str, &str); 19] = [
 ];
 
 const OF_STEPS: [(&str, &str); 21] = [
-    ("id", "The step's id. If they differ, the file's name is used."),
+    ("id", "The step's id. If it differs from the file's name, the file's name counts."),
     (
         "status",
         "`pending`, `in_progress`, `completed`, `failed`, `blocked` or `skipped`. Without it the step is pending.",

@@ -26,9 +26,9 @@ struct Refine {
     /// Title of a new draft, or id of one
     plan: Option<String>,
     conversation: Option<String>,
-    /// At most
+    /// Maximum
     passes: Option<u32>,
-    /// Of the answer before
+    /// From the last answer
     draft: Option<String>,
     /// The whole text, or CONVERGED
     output: Option<String>,

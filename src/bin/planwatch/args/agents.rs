@@ -55,7 +55,7 @@ pub(crate) enum NamedEditor {
   planwatch hook session-start
   planwatch hook stop
 
-It prints nothing if there are no plans, or in a process that works on a step.")]
+It prints nothing if there are no plans. It also prints nothing in a process that works on a step.")]
 pub(crate) struct Hook {
     /// Event of the agent
     #[arg(value_name = "WHEN")]

@@ -15,7 +15,7 @@ use crate::args::work::By;
 
 Agents: claude, codex, gemini, each in a read-only mode. Your own command reads the prompt on standard \
 input and answers on standard output. The plan stays a draft until `planwatch start`. Exit codes: 0 done, 1 no answer, \
-4 edited meanwhile, 124 time limit exceeded, 130 interrupted; then `--continue` continues.")]
+4 edited meanwhile, 124 time limit exceeded, 130 interrupted. After an error, `--continue` continues.")]
 pub(crate) struct Draft {
     /// Name or title of the draft
     pub(crate) name: String,

@@ -41,7 +41,7 @@ pub(crate) enum GitVerb {
   planwatch git commit auth -m 'Close the schema step'
   planwatch git commit auth:2 --dry-run
 
-Files that you have edited since then, and what you have staged, are not changed.")]
+Your later edits of these files, and what you have staged, stay as they are.")]
 pub(crate) struct GitCommit {
     /// Plans and steps (default: all)
     #[arg(value_name = "PLAN|STEP")]
@@ -83,7 +83,7 @@ pub(crate) struct GitResolve {
     /// Files in conflict (default: all plan files in conflict)
     #[arg(value_name = "PATH", value_hint = ValueHint::FilePath)]
     pub(crate) paths: Vec<PathBuf>,
-    /// Compare a finished merge with a merge by meaning instead (default: the last merge)
+    /// Compare a finished merge with a merge by meaning (default: the last merge)
     #[arg(long, value_name = "REV", num_args = 0..=1, default_missing_value = "",
           conflicts_with_all = ["renumber", "paths", "is_dry_run"])]
     pub(crate) check: Option<String>,

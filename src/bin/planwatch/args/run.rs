@@ -12,7 +12,7 @@ use clap::Args;
 
 Agents: claude, codex, gemini, aider, shell (with --command), and those of your own configuration.
 
-The status in the step's file is the result of an attempt, not the output or the exit code of the process.
+The result of an attempt is the status in the step's file. The output and the exit code of the process do not decide it.
 
 Exit codes: 0 complete, 1 halted, 5 a person has to confirm a step or trust a command, 7 nothing is ready, 130 stopped.")]
 pub(crate) struct Run {

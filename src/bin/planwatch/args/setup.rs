@@ -111,7 +111,7 @@ pub(crate) struct Doctor {
     /// Rebuild the index from the files first
     #[arg(long)]
     pub(crate) reindex: bool,
-    /// Discard the unfinished change of another planwatch that `doctor` reports with this ID
+    /// Discard an unfinished change, by the ID that `doctor` reports
     ///
     /// Shows the change and removes its journal, so that its files can be written again. The part that was done
     /// stays, and texts that are in no file are stored.

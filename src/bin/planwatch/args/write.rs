@@ -213,7 +213,7 @@ pub(crate) struct Move {
   planwatch remove auth:3
   planwatch remove auth --yes
 
-Removed files are moved to _archive. Steps that depended on a removed step depend on its dependencies instead.")]
+Removed files are moved to _archive. A step that depended on a removed step then depends on the dependencies of the removed step.")]
 pub(crate) struct Remove {
     /// Steps or plans (can be repeated)
     #[arg(required = true, value_name = "ID")]

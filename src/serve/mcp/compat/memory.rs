@@ -50,9 +50,9 @@ struct MemoryPlan {
     /// The directory served here
     workspace_id: Option<String>,
     workspace_path: Option<String>,
-    /// As auth
+    /// e.g. auth
     plan_id: Option<String>,
-    /// As plan_id
+    /// Like plan_id
     program_id: Option<String>,
     title: Option<String>,
     description: Option<String>,
@@ -84,11 +84,11 @@ struct MemoryPlan {
     script_id: Option<String>,
     confirmation_scope: Option<Scope>,
     confirm_phase: Option<String>,
-    /// Its number
+    /// Step number
     confirm_step_index: Option<Number>,
     /// The person who answers is recorded
     confirmed_by: Option<String>,
-    /// Of lists
+    /// Most items
     limit: Option<usize>,
     /// next_cursor of the page before
     cursor: Option<String>,

@@ -68,7 +68,7 @@ struct Fields {
     goals: Option<Vec<String>>,
     success_criteria: Option<Vec<String>>,
     tags: Option<Vec<String>>,
-    /// Id of its program
+    /// Id of the program
     program: Option<String>,
 }
 
@@ -131,7 +131,7 @@ struct CreatePlan {
     body: Option<String>,
     /// A document of the repository to import
     from_file: Option<String>,
-    /// Import it again
+    /// Repeat an import
     again: Option<bool>,
     if_exists: Option<IfExists>,
 }
@@ -308,7 +308,7 @@ struct UpdatePlan {
     archived: Option<bool>,
     /// Also with open steps
     force: Option<bool>,
-    /// If plan.md still is this
+    /// plan.md's current one
     etag: Option<String>,
 }
 
@@ -380,9 +380,9 @@ struct Restructure {
     op: Op,
     /// replace: the new list
     steps: Option<Vec<Listed>>,
-    /// consolidate, remove: of the steps
+    /// consolidate, remove: the steps
     numbers: Option<Vec<String>>,
-    /// consolidate: its title
+    /// consolidate: new title
     task: Option<String>,
     /// Show, write nothing
     dry_run: Option<bool>,

@@ -94,7 +94,7 @@ struct UpdateStep {
     /// Added as a note
     notes: Option<String>,
     title: Option<String>,
-    /// Replaces its text
+    /// The new text
     text: Option<String>,
     /// All of them; [] for none
     depends: Option<Vec<String>>,
@@ -103,7 +103,7 @@ struct UpdateStep {
     due: Option<String>,
     /// claim.id of claim_next_step
     claim: Option<String>,
-    /// If it still is this
+    /// The current one
     etag: Option<String>,
     worker: Option<String>,
 }
