@@ -20,7 +20,7 @@ impl DryRun {
 /// The key of a request that is sent again when its answer was lost.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Key {
-    /// Idempotency key: repeating the command with the same key within a day changes nothing
+    /// Idempotency key: a repetition within a day changes nothing
     #[arg(long, value_name = "KEY")]
     pub(crate) key: Option<String>,
 }
