@@ -99,7 +99,7 @@ impl Locked<'_> {
                 // holder of the lock finds the journal, adds the missing records to the log, and removes the journal.
                 self.note(&journal, records, Pass::First);
                 // An error is ignored. If the journal remains, the next holder of the lock finds all operations done,
-                // writes the key's record and removes the journal.
+                // stores the answer for `--key`, if any, and removes the journal.
                 self.record_key(journal.due.as_ref()).and_then(|()| self.remove_journal()).ok();
                 Ok(())
             }

@@ -317,7 +317,8 @@ impl<'a> Wanted<'a> {
         unclear
     }
 
-    /// The steps whose `depends` cannot be updated, except those whose dependencies are in the list.
+    /// The steps whose `depends` cannot be updated. A step whose dependencies the list states is left out, because its
+    /// `depends` is written anew.
     fn left(&self, troubles: &[Problem]) -> Orphans {
         let is_said = |it: &usize| self.depends[*it].is_some();
         let said = (0..self.items.len()).filter(is_said).filter_map(|it| Some(self.step(it)?.id.clone()));

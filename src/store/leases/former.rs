@@ -141,7 +141,8 @@ fn gone(entries: &[Was], claim: &str) -> Option<Record> {
 }
 
 impl Locked<'_> {
-    /// Finds the record of a step's present or past claim, under the step's own number or another one.
+    /// Finds the record of a claim on a step, under the step's own number or another one. The step's file need not contain
+    /// the claim any more.
     pub(super) fn found(&self, step: &Step) -> Option<LocatedRecord> {
         self.found_in(step, None)
     }
@@ -359,8 +360,8 @@ impl Locked<'_> {
         }
     }
 
-    /// Called when a step is removed in this tree. If the step's claim was made here, it stays in force in the trees that
-    /// still have the step.
+    /// Called when a step is removed in this tree. A claim that was made here is moved from its record into an entry, so
+    /// that it stays in force in the trees that still have the step. The record of a claim of another tree stays.
     fn removed(&self, plan: &Plan, step: &Step) {
         let here = &self.leases.place.worktree;
         let same = Same { title: step.title.clone(), moved_in: here.clone() };

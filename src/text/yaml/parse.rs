@@ -188,7 +188,8 @@ impl<'a> Builder<'a> {
         let style = scalar_style(style);
         let written = match style {
             Style::Literal | Style::Folded => {
-                // The scanner reports no indentation for a block scalar of blanks. All lines belong to such a scalar.
+                // The scanner reports no indentation for a block scalar that contains only blanks. All blank lines up to
+                // the end of the range belong to such a scalar.
                 let is_blank = indent.is_none() && text.contains([' ', '\t']);
                 self.gap.block_scalar(before.at, range.end, indent, is_blank)
             }
