@@ -145,7 +145,7 @@ const UNIQUE: [&str; 5] = ["claim", "attempts", "notes", "confirmations", "confi
 /// Returns the index of the round whose change `bytes` already contain, because an editor read planwatch's version and
 /// saved over it.
 ///
-/// `shown` are the versions of planwatch that were in the file. A round whose version is not one of them does not
+/// `shown` are the texts of planwatch that have been in the file. A round whose text (`ours`) is not one of them does not
 /// count: if the saved text has the same value, another program wrote that value.
 fn included<T>(rounds: &[Round<T>], bytes: &[u8], shown: &[Vec<u8>]) -> Option<usize> {
     let is_included = |it: &Round<T>| {
@@ -212,7 +212,8 @@ pub(crate) struct Transaction<'a> {
     pub(crate) noted: Option<Planned>,
 }
 
-/// The lock of the plans directory. Its release reports the remaining displaced texts, even if the change failed.
+/// The lock of the plans directory. When it is released, the preserved texts (`Kept`) that were not reported yet are
+/// reported, even if the change failed.
 struct LockedPlans<'a> {
     context: &'a Context,
     locked: Locked<'a>,
@@ -258,7 +259,8 @@ impl<'a> Transaction<'a> {
         Self { context, verb, locked, diff, hints, not_repointed, at_end, noted: None }
     }
 
-    /// Takes the lock, except in a dry run. All writes until `self` is dropped are one unit for `undo`.
+    /// Takes the lock, except in a dry run. All writes until the returned transaction is dropped are one unit for
+    /// `undo`.
     pub(crate) fn begin(context: &'a Context, verb: &str, mode: Mode) -> Result<Self, Error> {
         let locked = match mode {
             Mode::DryRun => None,

@@ -102,8 +102,8 @@ pub(super) fn walk_named(context: &Context, key: &Key) -> (Option<Walked>, Vec<T
     (walked(context, key.clone(), &mut scan), scan.trouble)
 }
 
-/// The files of a plan, each with its hash and modification time, sorted by path. None if the directory contains no plan,
-/// a nested plan, a file whose name only looks like a step's, or anything that cannot be read.
+/// The files of a plan, each with its hash and modification time, sorted by path. `None` if the directory contains no
+/// plan, or if it contains a nested plan, a file whose name only looks like a step's, or anything that cannot be read.
 pub(crate) fn hashes_in(context: &Context, key: &Key) -> Option<Vec<(String, String, Time)>> {
     let mut scan = context.plans.scan_plan(&PathBuf::from(directory(key)));
     let found = walked(context, key.clone(), &mut scan).filter(|_| scan.trouble.is_empty())?.into_found();

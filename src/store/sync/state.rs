@@ -1,6 +1,6 @@
 //! This clone's state of the protocol, in files of git's common directory, which all its working trees share.
 //!
-//! `planwatch/seen` contains the last listing. `planwatch/sync` contains a file for each record of this clone.
+//! `planwatch/seen` contains the registry's records as they were last listed (the listing). `planwatch/sync` contains a file for each record of this clone.
 //! Before a change of a record is sent to the registry, the record's file is written, so that after a crash or a lost
 //! answer the same change can be sent again. Renewals are an exception.
 
@@ -45,8 +45,8 @@ pub(crate) struct OwnRecord {
     /// The step's earlier ids that have records. Only the record under the present id has this list.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) earlier: Vec<StepId>,
-    /// The working tree in which the step was claimed or, if a fence has passed, in which the work was ended; `None` for
-    /// claims that earlier versions of planwatch made.
+    /// The working tree in which the step was claimed. Once `ending::fence` has ended the record, it is the one in which the
+    /// work was ended. `None` for claims that earlier versions of planwatch made.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) tree: Option<PathBuf>,
     /// The claim's id.
@@ -65,14 +65,15 @@ pub(crate) struct OwnRecord {
     /// file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) writer: Option<Process>,
-    /// The registry does not have the claim or its end. The claim was made with `--offline`, made before claims were
+    /// The registry does not know of the claim, or it does not know that the claim has ended. The claim was made with `--offline`, made before claims were
     /// shared, or restored by an undo, or it ended while the registry could not be contacted.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) is_offline: bool,
     /// Another clone has taken the step over. This record is kept while the step's file contains the claim.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) is_lost: bool,
-    /// If the claim is lost, the claim and its result are undone in the files of all working trees that contain them.
+    /// If the claim is or becomes lost, the claim and its result have yet to be undone in the files of all working trees
+    /// that contain them.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) is_taken_back: bool,
     /// The step's file before the claim, to restore it if the claim is lost.
@@ -96,8 +97,8 @@ pub(crate) enum Wanted {
     /// The record gets this value.
     Value {
         value: Value,
-        /// The value that is taken over from another clone; `None` if [`OwnRecord::held`] is replaced, or if the record
-        /// is created.
+        /// In a takeover, the revision of the other clone's value, which this value replaces. `None` if [`OwnRecord::held`]
+        /// is replaced, or if the record is created.
         from: Option<Revision>,
     },
     /// The record is deleted.
