@@ -248,7 +248,8 @@ impl Driver<'_> {
                 Ok(Next::Again)
             }
             Ok(RunClaim::Busy) => {
-                let why = "a step in progress may change the same files as the next step, or other workers have just claimed the ready steps";
+                let why = "a step in progress may change the same files as the next step, or other workers have just \
+                           claimed the ready steps";
                 Ok(Next::Wait(why.to_owned()))
             }
             Ok(RunClaim::Unreachable(why)) => Ok(Next::WaitLong(why)),

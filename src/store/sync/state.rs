@@ -1,8 +1,8 @@
 //! This clone's state of the protocol, in files of git's common directory, which all its working trees share.
 //!
-//! `planwatch/seen` contains the registry's records as they were last listed (the listing). `planwatch/sync` contains a file for each record of this clone.
-//! Before a change of a record is sent to the registry, the record's file is written, so that after a crash or a lost
-//! answer the same change can be sent again. Renewals are an exception.
+//! `planwatch/seen` contains the registry's records as they were last listed (the listing). `planwatch/sync` contains a
+//! file for each record of this clone. Before a change of a record is sent to the registry, the record's file is written,
+//! so that after a crash or a lost answer the same change can be sent again. Renewals are an exception.
 
 use std::collections::HashSet;
 use std::path::PathBuf;
@@ -65,8 +65,9 @@ pub(crate) struct OwnRecord {
     /// file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) writer: Option<Process>,
-    /// The registry does not know of the claim, or it does not know that the claim has ended. The claim was made with `--offline`, made before claims were
-    /// shared, or restored by an undo, or it ended while the registry could not be contacted.
+    /// The registry does not know of the claim, or it does not know that the claim has ended. The claim was made with
+    /// `--offline`, made before claims were shared, or restored by an undo, or it ended while the registry could not be
+    /// contacted.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) is_offline: bool,
     /// Another clone has taken the step over. This record is kept while the step's file contains the claim.
