@@ -1,6 +1,6 @@
 //! planwatch: a plan engine over Markdown files.
 //!
-//! The modules are layers: each imports only from itself and from the modules before it in this list.
+//! The modules are layers: each imports only from itself and from the modules above it in this file.
 //! `tests/it/tidy/imports.rs` checks that.
 
 pub mod text;

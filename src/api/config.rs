@@ -1,4 +1,4 @@
-//! `planwatch.toml`: every key is optional, and mistakes in it are reported but not fatal.
+//! `planwatch.toml`: every key is optional, and mistakes in the file are reported but not fatal.
 
 use std::net::SocketAddr;
 

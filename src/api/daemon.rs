@@ -21,8 +21,8 @@ pub enum Freshness {
 
 /// A client of the daemon. Each reply reflects all file changes that were finished before the request.
 pub trait DaemonClient: Send + Sync {
-    /// The current commit of the index; `None` if no daemon answers, or if it does not know the commit. A verb calls this at
-    /// most once for each answer.
+    /// The current commit of the index; `None` if no daemon answers, or if the daemon does not know the commit. A verb
+    /// calls this at most once for each answer.
     fn commit(&self) -> Option<Generation>;
 
     /// Like [`Self::commit`], but `None` while the daemon knows a problem that belongs to no plan, such as a broken link.
@@ -31,7 +31,8 @@ pub trait DaemonClient: Send + Sync {
         None
     }
 
-    /// Like [`Self::commit`], and also returns the answer that was last passed to [`Self::cache_next`].
+    /// Like [`Self::commit`], and also returns the answer that was last passed to [`Self::cache_next`], if the daemon cached
+    /// it.
     fn commit_and_next(&self) -> (Option<Generation>, Option<String>) {
         (self.commit(), None)
     }

@@ -7,8 +7,8 @@ use crate::plan::rules;
 use crate::plan::time::{Day, Time};
 use crate::plan::words::{PlanStatus, StepStatus};
 
-/// Returns the time of [`since`] if the step is stale. A step is stale if it is ready or in progress, its plan is active,
-/// and that time is more than `seconds` ago.
+/// Returns the time of [`since`] if the step is stale. A step is stale if it is ready or in progress, its plan is active
+/// and not archived, and that time is more than `seconds` ago.
 pub(crate) fn stale(plans: &Plans, plan: &Plan, step: &Step, now: Time, seconds: i64) -> Option<Time> {
     let is_candidate = step.standing().is(StepStatus::InProgress) || rules::is_ready(plans, plan, step, now);
     if plan.is_archived || !plan.status.is(PlanStatus::Active) || !is_candidate {

@@ -68,7 +68,7 @@ impl PlansDir {
         file_system(&self.root)
     }
 
-    /// Tests the abilities in the state directory, which is on the same file system. All fields are `None` if
+    /// Tests the abilities in the state directory, which is in the plans directory. All fields are `None` if
     /// [`Self::runtime_dir`] returns no directory.
     pub fn abilities(&self) -> Abilities {
         if self.runtime_dir().is_none() {

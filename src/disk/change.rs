@@ -41,7 +41,7 @@ const LOOKS: usize = 2;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SaveCheck {
     /// Before and after the exchange. The check before the exchange is only an optimization. It finds a save that was
-    /// made while the draft was written, before the file shows a version without that save.
+    /// made while the draft was written. Without the check, the file would lack that save for a moment.
     First,
     After,
 }

@@ -191,7 +191,7 @@ impl PlansDir {
         found
     }
 
-    /// Lists the Markdown files with several hard links in a directory.
+    /// Lists those Markdown files of a directory that have several hard links.
     pub fn hard_linked(&self, relative: &Path) -> Vec<(String, FileId)> {
         let files = self.disk.list(&self.root.join(relative)).unwrap_or_default().into_iter();
         let found = |(name, stat): (OsString, io::Result<Stat>)| {

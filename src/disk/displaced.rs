@@ -120,7 +120,7 @@ pub(super) fn keep(disk: &dyn Disk, root: &Path, version: &Path, why: KeptWhy) -
     Kept { path, kept: dir.strip_prefix(root).unwrap_or(&dir).join(at), why }
 }
 
-/// Lists preserved texts, including readable ones of other users and state homes. Changes nothing.
+/// Lists preserved texts, including readable ones of other users and of other state homes. Changes nothing.
 ///
 /// Reads every version, because time stamps do not reveal a long write that began before the exchange and ended after
 /// it.
@@ -168,7 +168,8 @@ pub(super) fn in_doubt(version: &VersionName, stat: &Stat) -> bool {
 pub(super) enum Verdict {
     /// The content of the plan file before planwatch replaced it.
     Replaced,
-    /// planwatch's own text: a text that was never put into the plan file, or whose change was undone.
+    /// planwatch's own text: a text that was never put into the plan file, or whose change was undone. An empty
+    /// version counts as planwatch's own, too.
     Own,
     /// Another program's text, possibly in no file.
     Theirs(KeptWhy),

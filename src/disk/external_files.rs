@@ -37,8 +37,8 @@ impl PlansDir {
 }
 
 impl Reach<'_> {
-    /// Reads a file, or those files below a directory whose paths `is_wanted` accepts, sorted by path. `path` may name
-    /// a directory only if the user typed it.
+    /// Reads a file, or the files below a directory, sorted by path. Below a directory, only files are read whose path
+    /// `is_wanted` accepts. `path` may name a directory only if the user typed it.
     ///
     /// A file below the named directory that cannot be read or is too large is reported in [`OutsideFiles::unread`], and so
     /// is a directory that cannot be listed. Symbolic links in `path` are followed as far as `origin` allows. Links below

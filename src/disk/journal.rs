@@ -38,7 +38,8 @@ pub(super) struct Journal {
     pub verb: String,
     pub at: String,
     pub ops: Vec<FileOp>,
-    /// The sources of all `Rename` and `Remove` operations, as they were before the batch began.
+    /// The sources of the `Rename` and `Remove` operations, as they were before the batch began. A source that did not
+    /// exist then is left out.
     pub sources: Vec<Source>,
     pub links: Vec<Link>,
     /// Missing directories that the operations create, parents first. After undoing they are removed if empty.

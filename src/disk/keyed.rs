@@ -1,9 +1,10 @@
 //! Requests with a key, which must not be carried out twice.
 //!
-//! Every change of such a request goes through the journal, and the journal contains the key. When the change is done,
-//! a record of the key is written, and then the journal is removed. After a crash there are two cases. If the journal
-//! exists, the next process that takes the lock finishes the change and writes the record, or undoes the change. If the
-//! journal does not exist, the record shows whether the change was made.
+//! Every change of such a request goes through the journal. The journal contains the key, unless the change is not to be
+//! recorded (see [`Keyed::note`]). When the change is done, a record of the key is written, and then the journal is
+//! removed. After a crash there are two cases. If the journal exists, the next process that takes the lock finishes the
+//! change and writes the record, or undoes the change. If the journal does not exist, the record shows whether the
+//! change was made.
 //!
 //! There is one directory of records for each hour. Therefore a record is found, and old records are removed, without
 //! listing all records.

@@ -13,7 +13,7 @@ use super::plans_dir::{Making, PlansDir, lacks_lock};
 use super::runtime;
 use super::write_lock::Locked;
 
-/// How often `.planwatch` may be deleted while its lock is being taken.
+/// The maximum number of tries to take the lock. A try fails if `.planwatch` is deleted meanwhile.
 const LOCK_TRIES: usize = 100;
 
 /// The time after which waiting for the lock is reported, and the time after which locking fails.

@@ -67,7 +67,8 @@ impl PlansDir {
     }
 
     /// Returns a file's path relative to the plans directory, with symbolic links resolved. `None` if the file is not in
-    /// the plans directory. The file need not exist. If its directory cannot be resolved either, `path` is taken as it is.
+    /// the plans directory. The file need not exist. If neither the file nor its directory can be resolved, `path` is
+    /// taken as it is.
     pub fn relative_of(&self, path: &Path) -> Option<PathBuf> {
         let (parent, name) = (path.parent()?, path.file_name()?);
         let real = match self.disk.canonical(path) {

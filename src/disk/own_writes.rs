@@ -49,7 +49,7 @@ pub struct OwnLog {
 
 impl OwnLog {
     /// The writes that the log still contains, including those that `undo` made, oldest first. If a file's content is in
-    /// none of them, another program changed the file.
+    /// none of them, another program changed the file, or the log no longer contains the write.
     pub fn writes(&self) -> &[OwnWrite] {
         &self.writes
     }

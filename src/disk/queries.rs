@@ -48,7 +48,7 @@ impl PlansDir {
         Ok(Some(names))
     }
 
-    /// Whether a directory has files whose names are not UTF-8.
+    /// Whether a directory contains names that are not UTF-8.
     pub fn has_other_names(&self, relative: &Path) -> bool {
         let names = self.resolve(relative).ok().and_then(|it| self.disk.names(&self.root.join(it)).ok());
         names.unwrap_or_default().iter().any(|it| it.to_str().is_none())

@@ -47,8 +47,8 @@ impl<'a> Reach<'a> {
 
     /// Resolves a path. A relative path starts at the repository's root.
     ///
-    /// Fails with [`DiskError::OutsideRepository`] or [`DiskError::Secret`] if the path is not allowed. The first error
-    /// does not show whether the file exists.
+    /// Fails with [`DiskError::OutsideRepository`] or [`DiskError::Secret`] if the path is not allowed.
+    /// `OutsideRepository` does not show whether the file exists.
     pub fn find(&self, path: &Path, origin: Origin) -> Result<PathBuf, DiskError> {
         let outside = || DiskError::OutsideRepository { path: path.to_path_buf() };
         let whole = self.root.join(path);

@@ -1,7 +1,7 @@
 //! A directory of small files, the records, that processes share. `put` is atomic: a reader sees the record whole or not
 //! at all. One lock serializes the writers, but each [`HeldRecord`] has a lock of its own.
 //!
-//! Records are not synced, so a power cut may remove the last records or leave one empty. Code that uses this module
+//! Records are not synced, so a power cut can remove the newest records or leave one empty. Code that uses this module
 //! must stay safe if records are missing.
 
 use std::io;
@@ -179,7 +179,7 @@ impl Records {
     }
 
     /// Takes the lock of one record; `None` if another process holds it longer than `patience`. The lock is released on
-    /// drop or when the process dies.
+    /// drop or when this process dies.
     pub fn hold(&self, name: &str, patience: Duration) -> Result<Option<HeldRecord>, DiskError> {
         let lock = || {
             make_dirs(&*self.disk, &self.dir, self.modes.dir)?;

@@ -25,7 +25,7 @@ impl PlansDir {
         self.open_own(&path, OpenOptions::new().append(true).create(true))
     }
 
-    /// Opens the log of an earlier claim; `None` if it was removed.
+    /// Opens the log of an earlier claim; `None` if it was removed or cannot be opened.
     pub fn kept_run_log(&self, relative: &str) -> Option<File> {
         let path = self.place_of(relative).ok()?;
         self.open_own(&path, OpenOptions::new().read(true).write(true)).ok()

@@ -240,7 +240,7 @@ impl<'a> Seeker<'a> {
         Err(Errno::EXIST.into())
     }
 
-    /// Builds the directory under a temporary name and then renames it, so that it never appears without a stamp.
+    /// Builds the directory under a temporary name and then renames it, so that it never appears unfinished.
     fn build(self, above: &Path, name: &str) -> io::Result<Home> {
         let Self { disk, key, .. } = self;
         let dir = above.join(name);
@@ -270,8 +270,8 @@ impl<'a> Seeker<'a> {
 
 /// Removes the access of other users to a state directory that an earlier release created.
 ///
-/// The mode of the directory itself is changed last, so that an interrupted run is repeated. Errors for its entries are
-/// ignored, because other users cannot reach files in a restricted directory.
+/// The mode of the directory itself is changed last, so that everything is done again after an interruption. Errors for
+/// its entries are ignored, because other users cannot reach files in a restricted directory.
 pub(super) fn restrict_modes(disk: &dyn Disk, dir: &Path) {
     // Versions of plan files keep the modes of those files, because `undo` may move them back to the plans. Other users
     // can no longer reach them.

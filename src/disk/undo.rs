@@ -278,7 +278,7 @@ fn remembered(log: &[Record]) -> &[Record] {
     &log[from..]
 }
 
-/// How many units may have interleaved lines.
+/// How many of the last units are searched for the unit of a record.
 const AMONG: usize = 32;
 
 /// The units that were not undone, oldest first.

@@ -87,7 +87,7 @@ impl Locked<'_> {
         Err(DiskError::BegunElsewhere { path: self.plans.root.join(path), verb, at, id })
     }
 
-    /// Discards the batch of another owner with this id; `None` if there is none.
+    /// Discards the batch with this id that another owner began; `None` if there is none.
     ///
     /// Operations that were done are not undone. Texts of the journal that are not in their files are preserved before
     /// the journal is removed.

@@ -131,7 +131,7 @@ impl Call {
         self
     }
 
-    /// Adds the names of objects; they come before the paths.
+    /// Adds the names of objects. They must be added before the paths.
     #[must_use]
     pub fn oids<'a>(mut self, oids: impl IntoIterator<Item = &'a Oid>) -> Self {
         self.arguments.extend(oids.into_iter().map(|it| it.as_str().into()));

@@ -63,7 +63,7 @@ pub fn read_info(line: &[u8]) -> Option<Info> {
 pub struct CatFile {
     stream: BufReader<Stream>,
     most: u64,
-    /// Whether git's output ended before the line of an object.
+    /// Whether the line of an object could not be read, usually because git's output has ended.
     has_ended: bool,
 }
 

@@ -24,7 +24,7 @@ pub enum IndexError {
     /// SQLite or the memory.
     #[error("the index rejected a row")]
     Unfit { source: rusqlite::Error },
-    /// A query that may do more than read.
+    /// The query was not run: it could do more than read, contains several statements, or has parameters.
     #[error("the query is refused: {why}")]
     SqlRefused { why: &'static str },
     /// The user's query is wrong; the message is SQLite's.

@@ -78,8 +78,8 @@ impl IndexFile {
         fs::symlink_metadata(self.named(end)).ok().map(|it| identity(&it))
     }
 
-    /// Returns the identities of the files that have the names of database, log and shared memory now. A database without a
-    /// log has no files next to it.
+    /// Returns the identities of the files that have the names of database, log and shared memory now. For a database
+    /// without a log, the last two are `None`.
     pub(super) fn names(&self) -> Names {
         let beside = |end| self.content.has_log().then(|| self.identity_of(end)).flatten();
         // The database comes last, because the files next to a new database are created after it.

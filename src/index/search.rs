@@ -1,5 +1,5 @@
 //! Ranked full-text search over plans, steps, decisions and insights: which of their texts are searched, and what a
-//! query means. Decisions and insights are called records.
+//! query means. Decisions and insights are called records, except in the field `records` of a [`Document`].
 //!
 //! A query is never used as FTS5 syntax: its words become quoted strings, so that no text is a syntax error or an
 //! operator.

@@ -55,7 +55,7 @@ pub struct ClaimReport {
     pub step: Option<Value>,
     pub why: String,
     pub claim: Option<Granted>,
-    /// The plan that was searched.
+    /// The plan that was searched, or the plan of a step that was named, claimed again or renewed.
     pub plan: Option<String>,
     pub is_dry_run: bool,
     pub diff: String,

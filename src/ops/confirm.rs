@@ -27,7 +27,7 @@ use crate::text::typed::{quoted, shell_word};
 pub use crate::api::requests::{Answer, ConfirmRequest, Confirmer};
 
 /// Records the answer if it is known to come from a person. Otherwise nothing is written, and the error contains the
-/// command that a person has to type.
+/// command that a person has to type. A dry run does not check where the answer comes from.
 pub fn confirm(context: &Context, request: &ConfirmRequest) -> Result<ChangeReport, Error> {
     let target = resolve::target(context, &request.id)?;
     if request.mode == Mode::Write

@@ -52,7 +52,7 @@ pub fn new(context: &Context, request: &NewRequest) -> Result<ChangeReport, Erro
     Ok(report)
 }
 
-/// A hint if several steps are ready at once: the order of the list does not make steps wait for each other.
+/// A hint if several steps are ready at once: the order of the steps alone does not make them wait for each other.
 fn hint_for_order(context: &Context, plan: Plan) -> Option<String> {
     let plans = Plans::new(vec![plan]);
     let plan = plans.iter().next()?;

@@ -262,7 +262,8 @@ fn daemon(context: &Context) -> Check {
     }
 }
 
-/// A number of at least half the limit makes the check a note, because other programs use watches, too.
+/// The check is a problem if the number reaches the limit. From half the limit on it is a note, because other programs use
+/// watches, too.
 fn watches(context: &Context) -> Check {
     let name = "watched directories";
     let n = context.plans.n_directories();

@@ -119,7 +119,7 @@ const TOP: i64 = 26;
 const TICK: i64 = 70;
 
 /// Draws the rows that have something to show, from the first to the last known time, with a legend below. `None` if no
-/// step was begun.
+/// row has a mark, or a bar of another status than waiting.
 ///
 /// The drawing does not depend on the current time. A span without an end lasts to the end of the drawing.
 pub fn svg(rows: &[Row], label: &str, href: &dyn Fn(&Row) -> Option<String>) -> Option<Markup> {

@@ -106,7 +106,7 @@ impl Course {
         }
     }
 
-    /// `now` is the present status. `last` is the time of the last commit in the history of the step.
+    /// `now` is the present status. `last` is the time of the last status that a commit shows.
     fn spans(self, now: &str, last: Option<Time>) -> Vec<Span> {
         let mut spans: Vec<Span> = Vec::new();
         for (from, status) in self.0 {
@@ -117,8 +117,9 @@ impl Course {
             }
             spans.push(Span { status, from, to: None });
         }
-        // If the last span has another status than the present one, no record says when the present status began. The last
-        // commit, if there is one, is the latest possible time. Without a commit, the last span is left out.
+        // If the last span has another status than the present one, no record says when the present status began. Its
+        // span then begins at `last`, or at the start of the last span if that is later. Without `last`, the last span is
+        // left out.
         if let Some(open) = spans.pop_if(|it| it.status != now)
             && let Some(last) = last
         {

@@ -53,8 +53,8 @@ pub fn folded(title: &str) -> String {
     one_line(title).nfc().map(fold).collect::<String>().nfc().collect()
 }
 
-/// Returns the id to which a name refers, or the path of a file in `directory`. `None`: the path is in another directory, or
-/// the name is empty.
+/// Returns the id that `name` means. `name` is an id, the name of a file, or the path of a file in `directory`. `None`: the
+/// path is in another directory, or the name is empty.
 pub fn named_in<'a>(name: &'a str, directory: &str) -> Option<&'a str> {
     let is_meant = match name.rsplit_once('/') {
         Some((parent, _)) => parent.rsplit('/').next() == Some(directory),

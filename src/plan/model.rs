@@ -109,8 +109,8 @@ pub struct Step {
     /// The ranges in the text, including "all previous steps", that are too long for `depends`. `depends` contains only a
     /// part of their steps, as a rule the first and the last one of each range.
     pub ranges: Vec<StepRange>,
-    /// The positions in the front matter of the items of `depends`, at most of the first 100. Empty if `depends` comes from
-    /// the body.
+    /// Where the items of `depends` are in the front matter. Only the first 100 items have a position. Empty if `depends`
+    /// comes from the body.
     pub depends_at: Vec<Place>,
     pub phase: Option<String>,
     pub kind: Option<String>,
@@ -216,8 +216,8 @@ impl Step {
     /// Returns the effective status: a step that a run's worker completed is in progress until the run has verified
     /// it.
     ///
-    /// If the run died before, a step with `verify` commands is still in progress. The step's file alone shows this: it has
-    /// the status completed, a claim and `verify` commands.
+    /// If the run died before that, a step with `verify` commands is still in progress. The step's file alone shows this: it
+    /// has the status completed, a claim and `verify` commands.
     pub fn standing(&self) -> Stated<StepStatus> {
         if self.claim.is_some() && (self.is_under_run() || self.is_unverified()) {
             return Stated::Known(StepStatus::InProgress);

@@ -370,7 +370,7 @@ impl<'a> Graph<'a> {
     }
 
     /// Returns the groups of steps that wait for each other. They are the strongly connected components, found by Tarjan's
-    /// algorithm (SIAM J. Comput. 1, 1972). It is implemented without recursion, because a chain of dependencies may be as
+    /// algorithm (SIAM J. Comput. 1, 1972). It is implemented without recursion, because a chain of dependencies can be as
     /// long as a plan.
     fn cycles(&self) -> Vec<Vec<usize>> {
         let n = self.edges.len();

@@ -144,7 +144,8 @@ pub(crate) struct Named {
     pub(crate) step: Option<StepId>,
 }
 
-/// Finds every `(depends: …)` and `(depends on …)` of a text, such as a line of the Steps list. A group may be wrapped.
+/// Finds every `(depends: …)` and `(depends on …)` of a text, such as a line of the Steps list. A group can contain line
+/// breaks.
 ///
 /// A group whose parenthesis is never closed ends at the end of the line in which it begins.
 pub(crate) fn groups(plan: &PlanId, text: &str) -> Vec<Group> {

@@ -41,7 +41,7 @@ pub(crate) struct Kept {
     numbers: Vec<StepNumber>,
     /// By path, the problems that were found when each step's file was read.
     problems: HashMap<String, Vec<Problem>>,
-    /// The steps by path; empty until [`Kept::take_back`] moves the steps here. They are not copied, because each may
+    /// The steps by path; empty until [`Kept::take_back`] moves the steps here. They are not copied, because each can
     /// name hundreds of others.
     steps: HashMap<String, Step>,
 }

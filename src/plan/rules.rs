@@ -367,7 +367,7 @@ fn closed_state(plan: &Plan) -> Option<(State, String)> {
     Some(found)
 }
 
-/// Says why a step may be done now.
+/// Says why a step is ready.
 pub fn why_ready(plans: &Plans, plan: &Plan, step: &Step, now: Time) -> String {
     if is_lapsed(plans, step, now) {
         let by = step.claim.as_ref().and_then(|it| it.by.as_deref()).unwrap_or("another worker");
@@ -391,7 +391,7 @@ pub fn why_ready(plans: &Plans, plan: &Plan, step: &Step, now: Time) -> String {
 }
 
 /// Names one obstacle of each open step, and each obstacle once. After five obstacles, only the number of the others
-/// follows. Claims and dependencies on steps of the same plan are left out.
+/// follows. Dependencies on steps of the same plan are left out, and so are claims.
 fn why_blocked(plans: &Plans, plan: &Plan, now: Time) -> String {
     if plan.is_faulty() {
         return "plan.md has an error; `check` names it".to_owned();

@@ -28,7 +28,7 @@ pub struct Script {
     pub path: String,
     /// The first heading of level 1; else the id.
     pub name: String,
-    /// One shell command line. If the file has none, this is empty, and there is at least one problem.
+    /// One shell command line. If the file has none, this is empty or blank, and there is at least one problem.
     pub command: String,
     /// As written in the file; `.` by default.
     pub directory: String,

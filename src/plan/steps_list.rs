@@ -218,7 +218,7 @@ pub(crate) fn without_line(plan: &PlanId, file: &[u8], number: &StepNumber) -> (
     (file, removed)
 }
 
-/// The lines of a body's list as they are written, each with its children.
+/// The text of each line of a body's list, with the line's children.
 pub(crate) fn blocks(plan: &PlanId, body: &str) -> Vec<(StepNumber, String)> {
     let lines = read(plan, &markdown::outline(body));
     lines.iter().map(|it| (it.number.clone(), body[edit::block(body, it)].to_owned())).collect()

@@ -1,5 +1,5 @@
-//! Reduces plans to what queries over all plans need: the data for counts, rules and times. Steps that have a claim or
-//! may be claimed stay whole.
+//! Reduces plans to what queries over all plans need: the data for counts, rules and times. Steps that have a claim,
+//! or are perhaps ready to be claimed, stay whole.
 
 use std::mem;
 
@@ -126,7 +126,7 @@ impl Plan {
 
     /// Whether a step has a claim, or may be ready according to the plan's own files.
     ///
-    /// In a step without a claim, other plans, the claim records and the time can only add obstacles. A step with a claim
+    /// For a step without a claim, other plans, the claim records and the time can only add obstacles. A step with a claim
     /// may become ready when the claim lapses. `open` contains the indices of the steps that are not closed; it is empty
     /// if no step has ranges.
     fn is_kept_whole(&self, step: &Step, open: &[usize]) -> bool {

@@ -46,7 +46,7 @@ pub(super) fn while_starting<T>(log: &File, start: impl FnOnce() -> T) -> T {
     started
 }
 
-/// Waits while a process that writes to the log is being started.
+/// Waits while a process that writes to the log is being started, but at most for [`STARTING`].
 pub(super) fn wait_for_start(log: &File) {
     let begun = Instant::now();
     while matches!(log.try_lock(), Err(TryLockError::WouldBlock)) && begun.elapsed() < STARTING {

@@ -115,6 +115,7 @@ pub(crate) struct Elsewhere {
 }
 
 /// The versions of step files that unmerged commits wrote, and whose status differs from the status before these commits.
+/// Files that these commits created are included.
 pub(crate) fn unmerged_steps(context: &Context) -> Result<Vec<Elsewhere>, Error> {
     let (git, head) = Git::with_head(context.plans.root())?;
     let Some(path) = git.relative(context.plans.root()) else { return Ok(Vec::new()) };

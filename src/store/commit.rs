@@ -28,7 +28,7 @@ use crate::store::resolve::{self, Target};
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct CommitReport {
     pub dry_run: bool,
-    /// `None` if nothing was to be committed, or if it is a dry run.
+    /// `None` in a dry run, or if there was nothing to commit.
     pub commit: Option<String>,
     /// The name without `refs/heads/`.
     pub branch: Option<String>,

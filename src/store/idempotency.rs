@@ -32,7 +32,7 @@ const LONGEST: usize = 255;
 /// How long a command waits for another one with the same key.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Sets what is recorded under the request's key, if it has one, when the next change is written: `changes` returns what
+/// If the request has a key, sets what is recorded under this key when the next change is written: `changes` returns what
 /// the report will list.
 pub(crate) fn record<'a>(context: &Context, changes: impl FnOnce() -> Vec<Changed> + 'a) {
     if let Some(key) = &context.key {

@@ -122,8 +122,8 @@ fn changed(context: &Context, entry: &Entry<'_>, path: &str, now: Value) -> Chan
     Changed::new(context, &entry::id_of(path), (entry.title, path), "recorded", now)
 }
 
-/// Returns the ids of the named plan and step as they are written in files. If neither is named, returns the ids of the
-/// plan and step that this process works on.
+/// Returns the ids of the named plan and step in the form in which files name them. If neither is named, returns the ids of
+/// the plan and step that this process works on.
 pub(crate) fn about(
     context: &Context,
     plan: Option<&str>,
@@ -157,7 +157,7 @@ fn about_here(context: &Context) -> (Option<String>, Option<String>) {
     (plan.filter(|it| load::exists(context, it)).map(|it| it.to_string()), None)
 }
 
-/// Like [`about`], for filters: if neither is named, nothing is filtered, even if this process works on a step.
+/// Like [`about`], for filters: if neither is named, there is no filter, even if this process works on a step.
 pub(crate) fn wanted(
     context: &Context,
     plan: Option<&str>,

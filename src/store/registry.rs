@@ -48,12 +48,12 @@ pub(crate) struct Value {
 /// One change of one record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Change {
-    /// Fails if the record exists, even if it has lapsed.
+    /// Fails if the record has a value other than `new`, even if that value has lapsed.
     Create { name: Name, new: Value },
-    /// Fails if the record has another value. If the registry has a clock, a take-over of a value that has not lapsed
-    /// fails, too.
+    /// Fails if the record is absent or has a value other than `old` and `new`. If the registry has a clock, a take-over of
+    /// a value that has not lapsed fails, too.
     Replace { name: Name, old: Revision, new: Value, is_take_over: bool },
-    /// Fails if the record has another value; an absent record is a success.
+    /// Fails if the record has a value other than `old`; an absent record is a success.
     Delete { name: Name, old: Revision },
 }
 
@@ -68,7 +68,7 @@ impl Change {
 /// The result of one change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Answer {
-    /// The record has the wanted value, or was deleted, by this change or by an earlier attempt at it.
+    /// The record has the wanted value or, after a deletion, is absent. An earlier attempt may have made the change.
     Done,
     /// The change was not made, usually because the record has another value or none. A take-over is also lost if the
     /// record has not lapsed.

@@ -114,7 +114,7 @@ impl Relinked {
         transaction::check_writable(context, &step.problems)?;
         let path = PathBuf::from(&step.path);
         let before = context.plans.read(&path)?.bytes;
-        // A Dependencies section may name the step only by a link.
+        // Some Dependencies sections name the step only in a link.
         let follow = |text: Vec<u8>, it: &MovedFile| {
             references::followed_step_links(&text, Some(&step.id.plan), it).unwrap_or(text)
         };
@@ -272,7 +272,7 @@ pub(crate) fn changes(file: &[u8], own: &StepId, old: &StepId, heirs: &[StepId])
     changes
 }
 
-/// Sets `depends`. A step that one of the files names in its `depends` keeps that spelling.
+/// Sets `depends`. A step that is in the `depends` of one of the files keeps the spelling from there.
 pub(crate) fn set_depends<T: AsRef<[u8]>>(files: &[T], own: &PlanId, items: Vec<NewValue>) -> Change {
     let trees: Vec<Tree> = files.iter().filter_map(|it| Tree::of_file(it.as_ref())).collect();
     let lists = trees.iter().filter_map(|it| it.root().get("depends"));

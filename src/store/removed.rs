@@ -39,8 +39,8 @@ pub(crate) fn free_name(context: &Context, directory: &Path, name: &str) -> Path
     directory.join(names.find(|it| !taken.contains(it)).unwrap_or_default())
 }
 
-/// Refuses to remove a step that another worker has claimed, or that is in progress without a claim. The owner of a
-/// claim may remove its step.
+/// Refuses, without force, to remove a step that another worker has claimed, or that is in progress without a claim. The
+/// owner of a claim may remove the step.
 pub(crate) fn refuse_worked_on(plans: &Plans, step: &Step, who: &Caller) -> Result<Owner, Error> {
     let owner = fencing::check(plans, step, who)?;
     if owner == Owner::Free && step.claim.is_none() && step.status.is(StepStatus::InProgress) && !who.force {

@@ -113,7 +113,7 @@ impl<'a> Sync<'a> {
         context.config.sync.clone().map(|it| Self::configured(context, it)).transpose()
     }
 
-    /// Like [`Self::of`], with a configuration that may not be in `planwatch.toml` yet.
+    /// Like [`Self::of`], with a configuration that need not be in `planwatch.toml` yet.
     pub(crate) fn configured(context: &'a Context, config: SyncConfig) -> Result<Self, Error> {
         let Some(state) = SyncState::configured(context, &config) else {
             return Err(GitError::NotARepository { path: context.plans.root().display().to_string() }.into());

@@ -40,7 +40,7 @@ pub struct ChangeReport {
     pub committed: Option<String>,
 }
 
-/// One plan, step or record that was changed, or needed no change.
+/// One plan, step, decision, insight or script that was changed, or needed no change.
 #[derive(Debug, Clone, Serialize)]
 pub struct Changed {
     pub id: String,
@@ -127,7 +127,7 @@ pub(crate) type DecideBytes<'a, T, L> = &'a dyn Fn(&[u8]) -> Result<Decision<Vec
 
 /// A change of one file that was made, or found not to be needed.
 pub(crate) struct Applied {
-    /// The content of the file. If an editor saved over planwatch's version, it contains more than planwatch wrote.
+    /// The content of the file. If an editor saved over planwatch's version and kept the change, this is the editor's text.
     pub(crate) bytes: Vec<u8>,
     pub(crate) was_written: bool,
 }
@@ -139,7 +139,7 @@ struct Round<T> {
     value: T,
 }
 
-/// Keys whose new values no other change can produce, such as lists of records with a time and an author.
+/// Keys whose new values no other change can produce, such as lists of entries with a time and an author.
 const UNIQUE: [&str; 5] = ["claim", "attempts", "notes", "confirmations", "confirmed"];
 
 /// Returns the index of the round whose change `bytes` already contain, because an editor read planwatch's version and
@@ -269,7 +269,7 @@ impl<'a> Transaction<'a> {
         Ok(Self::new(context, verb, locked, None))
     }
 
-    /// Sets the author of the writes that follow, if it is not the name in the context.
+    /// Sets the author of the writes that follow. Without such a call, the author is the name in the context.
     pub(crate) fn sign(&mut self, by: &str) {
         if let Some(it) = &mut self.locked {
             it.locked.sign(by);

@@ -16,7 +16,7 @@ use crate::text::yaml::{self, Kind, View};
 
 pub use check::check;
 
-/// The maximum number of blocks in one text. Each block may be nested in the block before it.
+/// The maximum number of blocks in one text. Each block can be nested in the block before it.
 const MAX_BLOCKS: usize = 200;
 
 /// How deep calls in parentheses may be nested. Each level needs more of the parser's stack.
@@ -92,7 +92,7 @@ fn compiled(whole: &str, part: &str, at: usize) -> Result<Template, Broken> {
     })
 }
 
-/// Makes an error from a line that counts from `at`. The line of the error counts from the start of `whole`.
+/// Makes an error. `line` counts from the line at `at`. The line of the error counts from the start of `whole`.
 fn in_part(whole: &str, at: usize, line: Option<usize>, column: Option<usize>, reason: String) -> Broken {
     let first = line_index::place(whole.as_bytes(), at).line;
     let line = u32::try_from(line.unwrap_or(1)).unwrap_or(1).max(1);

@@ -67,7 +67,7 @@ fn held() -> Value {
     one.field("until", maybe_time()).closed()
 }
 
-/// A decision in the answer of the plan or step that it is about.
+/// The decisions about the plan or step that is shown.
 fn decisions() -> Value {
     let one = Object::new()
         .fields(["id", "topic", "decision"], &text())

@@ -181,7 +181,7 @@ impl State {
         Ok(at)
     }
 
-    /// Fails for another user's directory with mode 0700.
+    /// Fails for another user's directory whose mode gives access to no one but its owner.
     fn look_into(&self, dir: u64) -> io::Result<()> {
         let it = &self.inodes[&dir];
         let is_closed = it.uid != self.user && it.mode & 0o077 == 0;

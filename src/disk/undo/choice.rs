@@ -25,7 +25,7 @@ pub struct UndoEntry {
     pub id: String,
     pub verb: String,
     pub at: String,
-    /// Who made it; empty if that was not recorded.
+    /// Who made the change; empty if that was not recorded.
     pub by: String,
     /// The paths that it wrote, relative to the plans directory.
     pub paths: Vec<PathBuf>,

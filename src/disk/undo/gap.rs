@@ -34,7 +34,7 @@ impl PlansDir {
 }
 
 impl Locked<'_> {
-    /// Whether a change since the last call could not be recorded.
+    /// Whether a change since the last call of this function could not be recorded.
     pub fn take_unrecorded(&self) -> bool {
         self.is_unrecorded.swap(false, Ordering::Relaxed)
     }

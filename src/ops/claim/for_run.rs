@@ -1,6 +1,6 @@
 //! Claims a step of one plan for a run.
 //!
-//! A step is left out if it may change the same files as another step that a live run of this working tree works on.
+//! A step is left out if it might change the same files as another step that a live run of this working tree works on.
 
 use std::collections::HashSet;
 
@@ -60,7 +60,7 @@ pub(crate) struct Begun {
 
 pub(crate) enum RunClaim {
     Begun(Box<Begun>),
-    /// No step could be claimed. Either a ready step may change the same files as a step of a live run, or other machines
+    /// No step could be claimed. Either a ready step might change the same files as a step of a live run, or other machines
     /// claimed each candidate first.
     Busy,
     /// The step had too many failed or lapsed attempts; its status is now `failed`.

@@ -1,5 +1,5 @@
-//! A conversation as it is given to an agent: all of it, or its last turns if it is too long. A turn is usually a message of
-//! a person and the answers to it; see [`turns`].
+//! A conversation as it is given to an agent: all of it or, if it is too long, its last turns. If even the last turn is too
+//! long, only the end of this turn is given. A turn is usually a message of a person and the answers to it; see [`turns`].
 
 use std::collections::HashMap;
 use std::ops::Range;

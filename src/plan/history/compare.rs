@@ -29,7 +29,7 @@ impl Comparison<'_> {
         Change::of(what, self.place, self.path)
     }
 
-    /// Reports a new file and the records in it.
+    /// Reports a new file, and the attempts, notes, confirmations and claim in it.
     pub(super) fn created(&mut self, new: &Version) {
         let problem = new.unreadable().map(|it| not_readable(it.code.text()));
         let status = new.status().map(str::to_owned);
@@ -316,7 +316,7 @@ fn short_id(plan: &PlanId, step: &StepId) -> String {
     if step.plan == *plan { step.number.to_string() } else { step.to_string() }
 }
 
-/// The full id of a step. `step` is the name in a record: a number or a full id.
+/// The full id of a step. `step` is the name in a decision: a number or a full id.
 fn step_id(plan: &str, step: &str) -> String {
     if step.contains([':', '/']) { step.to_owned() } else { format!("{plan}:{step}") }
 }

@@ -35,7 +35,7 @@ impl Followed {
         }
     }
 
-    /// Whether the change moves a step that belonged to this plan before, within the plan or to another plan.
+    /// Whether the change moves a step of this plan, to another number in the plan or to another plan.
     fn leaves(&self, change: &Change) -> bool {
         let from = change.from.as_deref().filter(|_| change.what == What::Moved && change.step.is_some());
         from.and_then(|it| it.rsplit_once(':')).is_some_and(|(plan, _)| plan == self.plan)

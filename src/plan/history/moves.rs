@@ -132,7 +132,8 @@ impl<'a> Pairing<'a> {
     }
 
     /// Pairs the remaining files. A step whose `id` or [`Identity`] shows that it came from another path is paired with the
-    /// old version at that path. Every other file is paired with the old version at its own path.
+    /// old version at that path. Then every other file is paired with the old version at its own path, if there is one and
+    /// no other file is paired with it.
     fn steps(&mut self) {
         let is_step = |it: &FileChange| matches!(it.place, Place::Step { .. });
         let is_other = |it: &FileChange| {

@@ -51,7 +51,7 @@ struct Task<'a> {
 }
 
 impl Task<'_> {
-    /// Reports words in the value of a front matter key that were not mapped, with the line of these words.
+    /// Reports unmapped words in the value of a front matter key, with the line of these words.
     fn unmapped(&self, key: &str, why: &'static str, words: &str) -> Unmapped {
         let of_key = |it: &str| it.strip_prefix(key).is_some_and(|it| it.starts_with(':'));
         let start = self.text.lines().position(of_key).unwrap_or(0);
@@ -170,8 +170,8 @@ impl Names {
         names
     }
 
-    /// Finds a task by its id. If no task has this id, finds it by its number, because a store may change the prefix and
-    /// the leading zeros of its ids.
+    /// Finds a task by its id. If no task has this id, finds it by its number, because the prefix and the leading zeros of
+    /// a store's ids can change.
     fn find(&self, name: &str) -> Option<usize> {
         let name = name.trim().trim_start_matches('[').trim_end_matches(']').to_lowercase();
         let name = name.split(" - ").next().unwrap_or_default().trim_end_matches(".md");
@@ -205,7 +205,7 @@ fn plain(value: &Value) -> String {
 /// otherwise a new number after all others.
 ///
 /// Drafts always get new numbers, because their ids are numbered separately. An archived task gets the number in its id
-/// only if no other task has this number, because a newer task may have it, too.
+/// only if no task outside the archive has this number: a newer task can have the same id.
 fn numbers(tasks: &[Task<'_>]) -> Vec<StepNumber> {
     let wanted = |it: &Task<'_>| it.id.rsplit('-').next().and_then(|it| it.parse::<StepNumber>().ok());
     let mut taken: std::collections::BTreeSet<StepNumber> = std::collections::BTreeSet::new();

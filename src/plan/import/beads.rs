@@ -109,7 +109,7 @@ fn text<'a>(keys: &'a Map<String, Value>, key: &str) -> Option<&'a str> {
     keys.get(key).and_then(Value::as_str).filter(|it| !it.is_empty())
 }
 
-/// The dependencies of the issues and their parents, as indices of issues.
+/// The dependencies and the parents of the issues, as indices of issues.
 struct Links {
     waits: BTreeMap<usize, BTreeSet<usize>>,
     parents: BTreeMap<usize, usize>,

@@ -54,7 +54,7 @@ struct Document<'a> {
     path: &'a str,
     text: &'a str,
     body: &'a str,
-    /// The body with hidden code and comments (`label::visible`). Byte positions are the same as in `body`.
+    /// The body with its code and comments hidden (`label::visible`). Byte positions are the same as in `body`.
     visible: String,
     outline: Outline,
     statements: Vec<Statement>,
@@ -459,8 +459,8 @@ fn resolved(
     found.iter().enumerate().map(of_one).collect()
 }
 
-/// The plan's text: the body without its steps, and without the headings that contained only steps. If the steps are items
-/// of a Steps list, the whole body.
+/// The plan's text: the body without its steps, and without the headings that contained only steps. If there are no steps,
+/// or they are items of a Steps list, the whole body.
 fn rest(of: &Document<'_>, pieces: &Pieces, unmapped: &mut Vec<Unmapped>) -> String {
     let (body, outline) = (of.body, &of.outline);
     if pieces.is_own_list || pieces.pieces.is_empty() {

@@ -39,7 +39,7 @@ pub(super) struct Exported {
 }
 
 /// Recognizes an export by the summary line below the title. The steps are recognized by the lines below their headings. An
-/// export may have no steps.
+/// export without steps is recognized, too.
 pub(super) fn find(body: &str, outline: &Outline, words: &Words) -> Option<Exported> {
     let title = outline.headings.first().filter(|it| it.level == 1)?;
     let sum = first_line(body, title.span.end).filter(|it| !outline.is_code(it.start))?;

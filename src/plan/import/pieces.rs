@@ -244,7 +244,7 @@ impl Document<'_> {
         self.body[at..].trim_start().starts_with(|c: char| c.is_ascii_digit())
     }
 
-    /// The items of the document's only ordered list, if there are at least two. If there are several ordered lists, the
+    /// The items of the document's only ordered list, if it has at least two items. If there are several ordered lists, the
     /// result is empty, because it is not known which one contains the steps.
     fn only_ordered_list(&self) -> Pieces {
         let pieces = self.items(&(0..self.body.len()), |it| self.is_ordered(it) && !self.is_measure(it));

@@ -245,8 +245,8 @@ impl Sides<'_> {
         self.has_base && ours == theirs && ours != base
     }
 
-    /// Whether the versions belong to one file. They may not, because git's rename detection pairs similar files, and two
-    /// branches can use one name for two files.
+    /// Whether the versions belong to one file. Sometimes they belong to two: git's rename detection pairs similar files,
+    /// and two branches can use one name for two files.
     ///
     /// A moved step has another id, but the same time of creation.
     fn are_one_file(&self) -> bool {

@@ -79,7 +79,7 @@ pub(super) fn of_step(
 }
 
 /// Whether a side completed the step after the last attempt that only the other side has. If there is no such attempt,
-/// the other side must have an older version of the step.
+/// the completion counts only if the other side has an older version of the step.
 fn is_completed_later(
     side: &WrittenStatus<'_>,
     own: &[(String, String)],

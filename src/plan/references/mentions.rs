@@ -29,7 +29,7 @@ impl Mentions {
 /// Finds the steps that the text of `step` names. `numbers` are the numbers of all steps of the plan, sorted. A range
 /// means its two ends and all `numbers` between them.
 ///
-/// The time is linear in the length of the text and the number of steps found. Every step of a plan may name all other
+/// The time is linear in the length of the text and the number of steps found. Every step of a plan can name all other
 /// steps, so ranges add at most [`MOST_SPELLED_OUT`] steps and their ends.
 pub(super) fn find(step: &StepId, text: &str, numbers: &[StepNumber]) -> Mentions {
     let folded = text.to_ascii_lowercase();

@@ -91,7 +91,7 @@ pub(super) fn placed(body: &str, lines: &[Listed], before: Option<usize>, text: 
     }
 }
 
-/// Returns a line with its indentation and children, without the line ending after it.
+/// Returns the range of a line with its indentation and children, without the line ending after them.
 pub(super) fn block(body: &str, line: &Listed) -> Range<usize> {
     let start = line.span.start - indent_before(body, line.span.start).len();
     start..line.span.start + body[line.span.clone()].trim_end().len()
@@ -249,7 +249,7 @@ fn eol_of(body: &str, at: usize) -> &'static str {
 fn indent_before(body: &str, at: usize) -> &str {
     let start = body[..at].rfind('\n').map_or(0, |it| it + 1);
     let indent = &body[start..at];
-    // The first nested item may be on the same line as the item around it.
+    // The first nested item can be on the same line as the item around it.
     if indent.trim().is_empty() { indent } else { "" }
 }
 

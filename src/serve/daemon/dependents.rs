@@ -16,7 +16,7 @@ use crate::store::load;
 /// If more plans than this have non-ASCII names, the daemon's answer is empty, and the command lists the directory.
 const NON_ASCII_LIMIT: usize = 256;
 
-/// A plan's directory, and the other plans that its steps depend on.
+/// A plan's directory and, if the plan is live, the other plans that its steps depend on.
 pub(crate) struct PlanReferences {
     key: Key,
     named: Box<[PlanId]>,

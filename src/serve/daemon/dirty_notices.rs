@@ -1,7 +1,7 @@
 //! Reports at once which plans are changing, before they settle, so that viewers can refresh early.
 //!
-//! A further notice about the same plan is delayed a little: a save causes several events, and a viewer that read in
-//! the middle of it must read again.
+//! A further notice about the same plan is delayed a little: a save causes several events, and a viewer that reads
+//! in the middle of the save must read again.
 
 use std::collections::BTreeMap;
 use std::time::Instant;

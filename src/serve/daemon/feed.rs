@@ -16,7 +16,7 @@ const HISTORY_LIMIT: usize = 1024;
 /// A notification and its number; numbers grow by one.
 pub type Numbered = (u64, Notification);
 
-/// Receives later notifications. A receiver that falls behind learns how many it missed.
+/// Receives the notifications after the subscription. A receiver that falls behind learns how many it missed.
 pub type Receiver = broadcast::Receiver<Numbered>;
 
 /// The notifications after a given number.

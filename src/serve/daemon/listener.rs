@@ -32,7 +32,7 @@ pub(crate) struct SocketRequest {
     pub(crate) peer: Option<UnixStream>,
 }
 
-/// Forwards a request; returns false when the event loop has ended.
+/// Forwards a request; returns false if the thread that receives requests of this kind has ended.
 pub(crate) type Forward = Arc<dyn Fn(SocketRequest) -> bool + Send + Sync>;
 
 impl SocketRequest {

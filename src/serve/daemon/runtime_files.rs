@@ -15,8 +15,8 @@ use crate::serve::daemon::times::{DELETION_LIMIT, DELETION_PAUSE};
 use crate::serve::ipc::socket_path::{self, SocketDirs};
 
 pub(crate) struct RuntimeFiles {
-    /// `None` if planwatch cannot or may not keep files in `.planwatch`, while that directory is missing, or after the
-    /// files could not be recreated.
+    /// `None` if planwatch cannot keep files in `.planwatch` or is not allowed to, while that directory is missing, or
+    /// after the files could not be recreated.
     held: Option<OwnedFiles>,
     socket_dirs: SocketDirs,
     /// Forwards the requests from the socket.
@@ -136,8 +136,8 @@ impl RuntimeFiles {
     }
 }
 
-/// Takes the lock. Returns `None` if planwatch cannot or may not keep files in `.planwatch`, or if that directory was
-/// deleted and must not be recreated.
+/// Takes the lock. Returns `None` if planwatch cannot keep files in `.planwatch` or is not allowed to, or if that directory
+/// was deleted and must not be recreated.
 fn take(plans: &PlansDir) -> Result<Option<OwnedFiles>, Exit> {
     if plans.made_runtime_dir().is_none() {
         return Ok(None);

@@ -1,8 +1,8 @@
 //! Limits the number of connections, so that slow clients cannot exclude others.
 //!
 //! At the limit, a new connection causes another one to be closed: if possible, one whose client has not sent a complete
-//! request head yet; otherwise, one whose request was answered or whose body is being read. Of several such connections,
-//! the one that has been in its state for longest is closed. Event streams, and connections whose request is being worked
+//! request head yet; otherwise, one whose request was answered or is still being read. Of several such connections, the
+//! one that has been in its state for longest is closed. Event streams, and connections whose request is being worked
 //! on, are never closed for a new connection.
 
 use std::collections::BTreeMap;

@@ -16,7 +16,7 @@ use axum::response::{IntoResponse, Response};
 use crate::api::precondition::Expected;
 use crate::serve::http::problem::Problem;
 
-/// Adds the header `ETag` with the etag of a file to an answer, if there is one.
+/// Adds the etag of a file, if the file has one, to an answer as the header `ETag`.
 pub(super) fn tagged(etag: Option<&str>, answer: impl IntoResponse) -> Response {
     let mut answer = answer.into_response();
     if let Some(etag) = etag.and_then(|it| HeaderValue::from_str(&format!("\"{it}\"")).ok()) {

@@ -55,7 +55,8 @@ fn check(app: &App, request: &Request) -> Result<(), Problem> {
     body(request)
 }
 
-/// Returns the host of the request in lower case, if it is one of this machine's own names with this port.
+/// Returns the host of the request in lower case. Refuses a host that is not one of this machine's own names with the
+/// server's port.
 fn host(request: &Request, local: SocketAddr) -> Result<String, Problem> {
     let refused = || {
         let detail = "the requested host is not this daemon's";
@@ -85,7 +86,7 @@ fn is_own(host: &str, local: SocketAddr) -> bool {
     ["localhost", "127.0.0.1", "[::1]", &own].iter().any(|it| it.eq_ignore_ascii_case(name))
 }
 
-/// Checks that `Origin`, if it is given, is `http://` and the host of the request.
+/// Checks that `Origin`, if it is given, is `http://` followed by the host of the request.
 fn origin(headers: &HeaderMap, host: &str) -> Result<(), Problem> {
     let own = format!("http://{host}");
     let is_own = |it: &HeaderValue| it.as_bytes().eq_ignore_ascii_case(own.as_bytes());

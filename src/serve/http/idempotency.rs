@@ -2,9 +2,9 @@
 //! the same answer.
 //!
 //! The change that a request makes is recorded together with the key (`store::idempotency`). Then the answer is stored in
-//! the record, so that it can be repeated even after a restart. If the process was killed before the answer was stored,
-//! the answer is made from the record. A refusal is not stored: nothing was changed, and the request may succeed the next
-//! time.
+//! the record, so that the answer can be repeated even after a restart. If the process was killed before the answer was
+//! stored, the answer is made from the record. A refusal is not stored: nothing was changed, and the request may succeed
+//! the next time.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};

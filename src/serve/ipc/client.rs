@@ -175,8 +175,8 @@ impl Client {
         self.status_after(Request::Status)
     }
 
-    /// A one-time code for the pages; `None` if the daemon does not answer or serves no pages, or is of a release without
-    /// pages.
+    /// A one-time code for the pages; `None` if the daemon does not answer, serves no pages or cannot make a code, or is of
+    /// a release without pages.
     pub fn code(&mut self, opener: Opener) -> Option<String> {
         match self.ask(Request::Browser(opener))? {
             Answer::Browser { code } => code,

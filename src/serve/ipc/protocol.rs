@@ -119,7 +119,7 @@ pub(crate) enum Answer {
         generation: Option<String>,
         cached: Option<String>,
     },
-    /// `None` if unknown.
+    /// `around` is `None` if the directories are unknown, or if too many have non-ASCII names.
     Around {
         around: Option<DependentsMessage>,
     },
@@ -128,7 +128,7 @@ pub(crate) enum Answer {
         handed: Option<ClaimedStep>,
     },
     Status(Status),
-    /// `code` is `None` if this process serves no pages.
+    /// `code` is `None` if the daemon serves no pages or cannot make a code.
     Browser {
         code: Option<String>,
     },

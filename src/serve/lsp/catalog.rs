@@ -29,7 +29,7 @@ pub(super) struct StepEntry {
     pub(super) title: Box<str>,
     pub(super) status: Stated<StepStatus>,
     pub(super) has_file: bool,
-    /// The owner of the step's claim.
+    /// The owner of the step's claim, if the claim is in force.
     pub(super) claimed_by: Option<Box<str>>,
     /// The path of the step's file, if that is not the usual one.
     path: Option<Box<str>>,

@@ -1,7 +1,7 @@
 //! Sends diagnostics to the client: when they change (push), or when the client requests them (pull).
 //!
-//! A client that pulls gets no pushed diagnostics, because it would show every problem twice. It gets the diagnostics of
-//! files that are not open when it requests the diagnostics of the whole workspace. To other clients, the server pushes
+//! A client that pulls gets no pushed diagnostics, because it would show every problem twice. If it requests the
+//! diagnostics of the whole workspace, it also gets those of files that are not open. To other clients, the server pushes
 //! the diagnostics of open files and of at most 1,000 files that are not open.
 
 use std::collections::{BTreeMap, HashMap};
@@ -129,7 +129,7 @@ fn of_document(tree: &mut Tree, document: &Document, file: &PlanFile) -> Vec<Val
         diagnostics::related(&judged.plans, plan, it).into_iter().chain(in_text).collect()
     };
     let mut items = diagnostics::all(document, &root, &problems, related);
-    // If a file is too large, this problem is its only diagnostic.
+    // A file that is too large gets no hint about its line ends.
     if problems.iter().all(|it| it.code != Code::TooLarge) {
         items.extend(diagnostics::line_ends(document));
     }

@@ -1,8 +1,8 @@
 //! The main loop: handles messages in order, applies file changes between them, and shuts down.
 //!
 //! The main loop's thread handles events in order. Other threads read and write messages, load all plans, and run the
-//! commands that change files. Diagnostics are sent when no event waits, or after a limited number of events. So fast
-//! typing does not trigger a check for each key.
+//! commands that change files. Diagnostics are sent when no event waits, or after a limited number of events.
+//! Therefore fast typing does not trigger a check for each key.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::io::{Read, Write};

@@ -167,12 +167,12 @@ impl Planwatch {
         })
     }
 
-    /// Whether a call is running.
+    /// Whether a call is running. Always false if there is no [`Lane`].
     fn is_at_work(&self) -> bool {
         self.inner.lane.as_ref().is_some_and(|it| it.turn.try_lock().is_err())
     }
 
-    /// Waits until the current call has ended. If a write to the client has failed, no other call starts after it.
+    /// Waits until the current call has ended. If a write to the client has failed, no further call starts.
     async fn finish(&self) {
         if let Some(lane) = &self.inner.lane {
             drop(lane.turn.lock().await);

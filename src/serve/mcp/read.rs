@@ -139,7 +139,7 @@ enum Detail {
 }
 
 /// The maximum number of items of a list other than the steps. Some lists have two or three times this limit, or half of
-/// it.
+/// it. With [`Detail::Full`], of a plan's lists only the children are limited.
 const FEW: usize = 10;
 
 /// The minimum number of bytes for the steps of a plan. It applies even if the plan's other fields fill the page.

@@ -284,7 +284,7 @@ pub(super) struct Page {
 /// Makes a page with at most `limit` items. The page ends earlier if the next item does not fit into `room` bytes, or into
 /// [`LONG_PAGE`] bytes if there is a limit. The page contains at least one item, if there is one.
 ///
-/// `from` is the cursor of the previous page: the key of its last item. The new page begins after that item.
+/// `from` is the key of the previous page's last item. The new page begins after that item.
 pub(super) fn page<T>(
     all: &[T],
     (limit, from): (Option<usize>, Option<&str>),

@@ -243,7 +243,7 @@ fn of_kind(kind: &str) -> Value {
     json!({"type": word})
 }
 
-/// The names of the fields of a notation. The flag is true if the field is required.
+/// The names of the fields of a notation, each with whether the field is required.
 pub(super) fn fields(notation: &str) -> impl Iterator<Item = (&str, bool)> {
     notation.split_whitespace().map(|field| {
         let name = field.trim_end_matches('?').split(':').next().unwrap_or_default();

@@ -247,7 +247,8 @@ fn once_for(key: &str, name: &str, run: &Run, call: &Call, given: Object) -> Res
     let key = Arc::new(key);
     let context = Context { by, now, kept, key: Some(Arc::clone(&key)), ..contexts()? };
     let call = Call { context, contexts, person, renews: call.renews };
-    // In this case, an earlier call made the change, but ended before its answer was stored.
+    // If the change is recorded, but no answer is stored, an earlier call made the change and ended before its answer was
+    // stored.
     if let Some(report) = idempotency::repeated(&call.context, "change") {
         return Ok(Turn::Done(result::changed(report)?));
     }

@@ -308,7 +308,8 @@ fn sentence(verb: &str, change: &Changed) -> String {
     }
 }
 
-/// Appends a sentence for each file that another program saved at the same time. It says where that version is kept.
+/// Appends a sentence for each version of a file that another program saved at the same time. The sentence says where that
+/// version is kept.
 fn with_kept(context: &Context, said: String) -> String {
     let kept = context.kept.to_json();
     let places = kept.iter().flat_map(|it| it.as_array().into_iter().flatten());

@@ -13,7 +13,7 @@ use crate::plan::time::Time;
 const MOST: usize = 30;
 
 /// The history of a step in git. Attempts and notes are left out, because the page shows them from the step's file. Empty
-/// if the history cannot be read, for example without a git repository.
+/// if nothing else happened, or if the history cannot be read, for example without a git repository.
 pub(super) fn of_step(context: &Context, id: &str) -> Markup {
     let shown = What::ALL.into_iter().filter(|it| !matches!(it, What::Attempt | What::Note));
     let what = shown.map(|it| it.word().to_owned()).collect();

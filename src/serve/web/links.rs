@@ -40,7 +40,7 @@ pub(super) fn in_sentence(text: &str) -> Markup {
 pub(super) struct InText<'a> {
     /// The directory of the file, relative to the plans directory.
     pub(super) directory: &'a str,
-    /// The plans and steps that exist, and may be linked. If `None`, every plan and step is linked.
+    /// The plans and steps that exist; only these are linked. If `None`, every plan and step is linked.
     pub(super) known: Option<&'a BTreeSet<String>>,
 }
 

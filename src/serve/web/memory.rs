@@ -61,7 +61,7 @@ impl<T> Memory<T> {
         let value = Arc::new(make()?);
         let end = context.now.plus_seconds(HOLDS);
         let leases = Leases::of(context);
-        // `first_end` is the end of a lease that was read.
+        // `first_end` considers only the leases that were read before. This call reads them.
         leases.claims_at_work(0);
         let until = leases.first_end().map_or(end, |it| it.min(end));
         kept.retain(|it| it.key != key && it.state == state);

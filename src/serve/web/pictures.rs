@@ -140,7 +140,8 @@ pub(super) fn timeline(context: &Context, shown: &ShownPlan) -> Markup {
     }
 }
 
-/// `None` if `shown` does not have the step. The timeline is read later than `shown`, so a new step may be in it.
+/// `None` if `shown` does not have the step. The timeline is read later than `shown`, so it can have a step that was created
+/// in between.
 fn row(step: &StepTimeline, shown: &ShownPlan) -> Option<Row> {
     let marks = step.attempts.iter().map(|it| Mark::of(it.at, it.outcome.as_deref(), it.by.as_deref()));
     let of = shown.steps.iter().find(|of| of.id == step.step)?;

@@ -1,5 +1,5 @@
-//! The page of the changes in the undo log, and the notice with which the key `u` offers to undo the last one for which that
-//! is possible. A change can be undone until its files change again, even if its notice is no longer shown.
+//! The page of the changes in the undo log, and the notice for the key `u`, which offers to undo the newest change that can
+//! be undone. A change can be undone until its files change again, even if the notice about it is no longer shown.
 
 use std::path::Path;
 
@@ -23,7 +23,7 @@ const MOST: usize = 100;
 
 #[derive(Debug, Clone, Default, Deserialize)]
 pub(super) struct UndoQuery {
-    /// If present, the answer is only a notice for the script, about the last change.
+    /// If present, the answer is only the notice for the key `u`; see [`last`].
     last: Option<String>,
 }
 
@@ -39,7 +39,7 @@ pub(super) async fn page(State(web): State<Web>, visit: Visit, Query(asked): Que
     web.app.ask(shown).await.unwrap_or_else(IntoResponse::into_response)
 }
 
-/// Asks whether to undo the last change for which that is possible. If there is none, says why.
+/// Asks whether to undo the newest change that can be undone. If there is none, says why.
 fn last(context: &Context, visit: &Visit, changes: &[UndoItem]) -> Markup {
     let possible = changes.iter().find(|it| it.blocked.is_none()).filter(|_| !visit.is_read_only());
     html! {

@@ -21,7 +21,7 @@ const MOST: usize = 64;
 #[derive(Debug, Clone)]
 pub(crate) struct Ready {
     pub(crate) step: NamedStep,
-    /// Whether an earlier claim of the step is recorded. It has lapsed, because the step is ready.
+    /// Whether an earlier claim of the step is recorded. Such a claim has lapsed, because the step is ready.
     pub(crate) has_lapsed: bool,
 }
 

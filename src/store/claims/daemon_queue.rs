@@ -1,5 +1,5 @@
-//! The daemon's queue of ready steps, from which it makes the claims that other processes pass to it. The queue is cached
-//! between claims.
+//! The daemon's queue of ready steps. The daemon takes from it the steps for the claims that other processes request. The
+//! queue is cached between claims.
 //!
 //! The event loop reports which plans changed, and only these are compared with the cached state. The cached queue stays
 //! valid as long as the plans and the claim records have no other changes than the daemon's own claims. Otherwise all
@@ -60,9 +60,10 @@ type SourceFile = (String, String, Option<Time>);
 /// What a queue was made from, except the files.
 #[derive(Debug)]
 struct CacheKey {
-    /// A hash of the names and stamps of all records, except those of the queue's steps and of unfinished claims.
+    /// A hash of the names and stamps of all records, except those of the queue's steps and those in `under_way`.
     records: String,
-    /// The names of the records of unfinished claims.
+    /// The names of the records of claims that were unfinished before the plans were read, or that appeared during the
+    /// read.
     under_way: Vec<String>,
     steps: Vec<QueuedStep>,
     /// Whether the queue contains all steps that were ready when it was made.

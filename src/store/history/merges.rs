@@ -9,7 +9,8 @@ use crate::plan::history::{Change, FileChange, Version, What, changes};
 use crate::store::history::repository::{LogCommit, RawChange, Repository};
 use crate::store::history::versions::{Versions, place};
 
-/// Returns the changes that the merges themselves made, by commit. Merges without such changes may be missing.
+/// Returns the changes that the merges themselves made, by commit. The result need not contain merges without
+/// such changes.
 pub(super) fn resolutions(
     context: &Context,
     repository: &Repository,

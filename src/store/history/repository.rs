@@ -242,7 +242,7 @@ impl Repository {
     }
 
     /// The files that differ between a commit and the index (with `is_staged`) or the working tree. If there is no commit,
-    /// the result has all files of the index, but no files of the working tree.
+    /// returns all files of the index with `is_staged`, and nothing without it.
     pub(super) fn raw_uncommitted(
         &self,
         since: Option<&str>,

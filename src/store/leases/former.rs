@@ -361,7 +361,8 @@ impl Locked<'_> {
     }
 
     /// Called when a step is removed in this tree. A claim that was made here is moved from its record into an entry, so
-    /// that it stays in force in the trees that still have the step. The record of a claim of another tree stays.
+    /// that it stays in force in the trees that still have the step. The record of a claim of another tree stays if that
+    /// tree still exists.
     fn removed(&self, plan: &Plan, step: &Step) {
         let here = &self.leases.place.worktree;
         let same = Same { title: step.title.clone(), moved_in: here.clone() };

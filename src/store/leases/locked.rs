@@ -180,7 +180,7 @@ impl<'a> Locked<'a> {
         Error::Failed { code, message, hint }
     }
 
-    /// Renews the lease, beginning now. Returns the lease's new end; `None` if the claim has no record, or if the record
+    /// Renews the lease from now on. Returns the lease's new end; `None` if the claim has no record, or if the record
     /// cannot be written.
     pub(crate) fn renew(&self, step: &StepId, claim: &str, lease: Option<i64>) -> Option<Time> {
         let own = self.get(&self.leases.key(step)).filter(|it| it.claim == claim);

@@ -25,7 +25,7 @@ use crate::plan::model::Step;
 use crate::plan::read;
 use crate::plan::time::Time;
 
-/// The file in which earlier releases had the whole log; the next write to the log splits it.
+/// The file in which earlier releases had the whole log. It is split when the log is next used under the lock.
 pub(crate) const UNSPLIT: &str = "closed";
 
 /// Each time a file of the log has grown by this many bytes, lines that are no longer needed are removed.
@@ -70,7 +70,7 @@ pub(super) struct Closed {
     /// The step's file, relative to the plans directory; none in lines of earlier releases.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) file: Option<String>,
-    /// Identifies the step, if it has received another number since.
+    /// Identifies the step, if it has received another number or was removed since.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) same: Option<Same>,
     /// The keys of the step's other numbers; the log has a line for this claim under each.

@@ -1,7 +1,7 @@
-//! The lengths that files had when planwatch last read them, from the index.
+//! Reads from the index the lengths that files had when planwatch last read them.
 //!
-//! If a file had just lost more than half of its length at that time, or if it disappeared a moment ago, its length is the
-//! one before this loss.
+//! If a file had just lost more than half of its length at that time, or if it disappeared a moment ago, the length before
+//! this loss is returned.
 
 use std::collections::HashMap;
 use std::path::{Component, Path};

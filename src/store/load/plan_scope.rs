@@ -166,7 +166,7 @@ impl Around<'_> {
         self.load_all(wanted, Bodies::Keep);
     }
 
-    /// Loads the program of a plan, and the plans that its steps wait for. Returns false if there are too many such plans.
+    /// Loads a plan's program, and the plans that the plan's steps wait for. Returns false if there are too many such plans.
     fn follow(&mut self, id: &PlanId) -> bool {
         let own = || self.plans.iter().filter(|it| it.id == *id);
         let (mut seen, mut whole) = (HashSet::new(), HashSet::new());

@@ -412,7 +412,8 @@ fn heads_of(snapshot: &Snapshot<'_>, keys: &[Key]) -> Result<Vec<Head>, IndexErr
     Ok(heads)
 }
 
-/// Fills an empty index while the files are read, so that only a few plans wait in memory.
+/// Writes the rows while the files are read, so that only a few plans wait in memory. Used if the index has no rows for the
+/// compared directories, usually because it is empty.
 fn first(
     how: ReadContext<'_>,
     index: &mut Index,

@@ -18,10 +18,10 @@ use crate::git::{
     CatFile, Found, Git, GitError, Oid, PushResult, PushedRef, RefChange, RemoteError, is_broken,
 };
 
-/// The refs of fetched records in this clone.
+/// The prefix of the refs of fetched records in this clone.
 pub(crate) const LOCAL: &str = "refs/planwatch/remote/";
 
-/// The ref of the fetched branch in this clone.
+/// The prefix of the fetched branch's ref in this clone.
 pub(crate) const LOCAL_BRANCH: &str = "refs/planwatch/branch/";
 
 /// The maximum number of attempts at a push.

@@ -121,8 +121,8 @@ impl ClaimRegistry for Postgres {
     }
 }
 
-/// The parameters of a statement and their types. With the types, the client needs no prepared statement, which a
-/// connection pooler may not support.
+/// The parameters of a statement and their types. With the types, the client needs no prepared statement. Some
+/// connection poolers do not support prepared statements.
 type Typed<'a> = [(&'a (dyn ToSql + Sync), Type)];
 
 async fn affects(

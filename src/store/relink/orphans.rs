@@ -1,7 +1,7 @@
 //! Steps whose `depends` cannot be updated when a step is renumbered or removed.
 //!
 //! Their files are not changed. These steps then wait for a missing step, and never become ready by mistake. If there
-//! are such steps, the change needs force.
+//! are such steps, or unreadable files may contain some, the change needs force.
 
 use std::path::Path;
 

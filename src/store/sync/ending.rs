@@ -27,7 +27,7 @@ use crate::store::transaction::{ChangeReport, Changed, Mode};
 /// The result of a fence.
 #[derive(Debug)]
 pub(crate) enum Fenced {
-    /// This clone has no record of the step, so only the rules of this machine apply.
+    /// This clone has no record to end, so only the rules of this machine apply.
     NoRecord,
     /// The step's file may be written now.
     Passed,
@@ -234,7 +234,7 @@ pub(crate) struct StatusMove {
     pub(crate) to: StepId,
 }
 
-/// The changes of status by one request that other machines must see.
+/// The changes of status that one request makes and that other machines must see.
 pub(crate) struct StatusChange<'a> {
     moves: Vec<StatusMove>,
     claim: Option<&'a str>,

@@ -26,7 +26,7 @@ impl Sync<'_> {
     /// - records under an earlier id whose step has another id on the branch;
     /// - lapsed records whose step is closed on the branch, and was not reopened in the files here.
     ///
-    /// A record of this clone is not deleted because it has lapsed: without it, the end of that work would not be fenced.
+    /// A lapse is no reason to delete a record of this clone: without the record, the end of its work would not be fenced.
     pub(crate) fn superfluous(&self, seen: &Seen) -> Result<Vec<Change>, Error> {
         let of_interest = |name: &Name| name.is_in(self.state.dir());
         let all = seen.records.iter().filter(|(name, _)| of_interest(name));

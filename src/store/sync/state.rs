@@ -39,7 +39,7 @@ pub(crate) struct OwnRecord {
     /// The step's present id.
     pub(crate) step: StepId,
     /// The earlier id, if this is the record under an earlier id of the step. A step that was moved after it was
-    /// claimed has a record under each of its ids, because other clones may not have the move yet.
+    /// claimed has a record under each of its ids, because other clones may still lack the move.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) under: Option<StepId>,
     /// The step's earlier ids that have records. Only the record under the present id has this list.

@@ -85,9 +85,9 @@ pub fn written(list: View<'_>) -> Vec<Written> {
     frames.iter().zip(&items).map(of).collect()
 }
 
-/// Finds out whether an item of a list in brackets has comments. These are the comments before the item, from the end of
-/// the previous item's last line on, and the comments after the item on its last line. After the last item, all comments
-/// in the brackets count.
+/// Finds out whether an item of a list without frames, usually a list in brackets, has comments. These are the comments
+/// before the item, from the end of the previous item's last line on, and the comments after the item on its last line.
+/// After the last item, all comments up to the end of the list count.
 fn in_brackets(lines: &Lines<'_>, list: View<'_>, items: &[View<'_>], nth: usize) -> Written {
     let text = lines.text;
     let (all, own) = (list.span(), items[nth].outer_span());

@@ -7,8 +7,9 @@ use super::render::spaces;
 use super::{Change, EditError, NewValue, edit};
 use crate::text::yaml::{self, Kind, Style, View};
 
-/// Appends the item `nth` of the file `of` to the list of the same key. If the item is on lines of its own in both files,
-/// these lines are copied with their comments. Otherwise comments may be lost. If there is no such item, nothing changes.
+/// Appends an item to the list of `key` in `file`: the item `nth` of the list of `key` in the file `of`. If the item is on
+/// lines of its own in both files, these lines are copied with their comments. Otherwise comments may be lost. If there is
+/// no such item, nothing changes.
 ///
 /// # Errors
 ///

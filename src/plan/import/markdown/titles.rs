@@ -27,7 +27,7 @@ pub(super) fn titled(text: &str) -> (String, String) {
     (title.clone(), format!("# {title}\n\n{}\n", text.trim()))
 }
 
-/// Shortens a long title to its first sentence. If that sentence is too long, too, cuts the title between words.
+/// Shortens a long title to its first sentence. If that sentence is also too long, cuts the title between words.
 fn shortened(title: &str) -> String {
     if title.chars().count() <= LONG {
         return title.to_owned();

@@ -7,7 +7,7 @@ use crate::plan::id::PlanId;
 pub(crate) enum WatchEvent {
     /// The live or archived plan in the directory of this name may have changed.
     Plan(String),
-    /// Anything may have changed: events were lost, or the path belongs to no plan.
+    /// Anything may have changed: events were lost, or the path belongs to no plan, or its file is in several plans.
     Everything,
     Cookie(String),
     /// planwatch's own directory, or a file in it that the daemon needs, may have been created, deleted or replaced.

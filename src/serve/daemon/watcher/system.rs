@@ -361,7 +361,8 @@ impl Watcher {
         watched.collect()
     }
 
-    /// Returns the file's plan if the file was not watched before.
+    /// Returns the file's plan if the file was not watched before. If the watch is recursive, returns the plan if it was not
+    /// in `linked` before.
     fn watch_hard_link(&mut self, relative: &str, id: FileId) -> Option<String> {
         let WatchEvent::Plan(plan) = event_for(relative) else { return None };
         if self.is_recursive {

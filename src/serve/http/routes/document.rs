@@ -168,7 +168,7 @@ fn responses(route: &Route, routes: &[Route]) -> Map<String, Value> {
         let headers = json!({"ETag": {"$ref": "#/components/headers/ETag"}});
         responses.insert("304".to_owned(), json!({"description": about, "headers": headers}));
     }
-    // 409 means that another request with the same key is in progress.
+    // The refusal if another request with the same key is in progress.
     let keyed: &[u16] = if route.takes_key() { &[409] } else { &[] };
     let mut refused: Vec<_> = EVERY.iter().chain(route.errors).chain(keyed).copied().collect();
     refused.sort_unstable();

@@ -33,7 +33,8 @@ pub(crate) fn limit() -> Value {
     json!({"type": "integer", "minimum": 1, "maximum": MOST})
 }
 
-/// Reduces the list in the field `key` of a reply to one page. `id` returns the key of an item for the cursor.
+/// Reduces a list in a reply to one page. `key` is the name of the list's field. `id` returns the key of an item, which
+/// the cursor contains.
 pub(crate) fn page(
     call: &Call,
     mut reply: Reply,

@@ -92,7 +92,7 @@ impl Route {
         }
     }
 
-    /// Sets what the route does, in a sentence without a full stop.
+    /// Sets the description of what the route does: one sentence, whose full stop is left out.
     pub(crate) fn about(mut self, about: &'static str) -> Self {
         self.about = about;
         self

@@ -51,7 +51,7 @@ pub(super) async fn list(
     written.await
 }
 
-/// Makes a plan; the same text again changes nothing.
+/// Makes a plan. A repeated request with the same text changes nothing.
 pub(super) async fn create(
     State(app): State<App>,
     if_match: IfMatch,

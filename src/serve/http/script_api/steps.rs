@@ -18,7 +18,7 @@ pub(super) async fn list(State(app): State<App>, plan: Named) -> Result<Json<Vec
     Ok(Json(steps.into_iter().map(SeedStep::of).collect()))
 }
 
-/// Adds a step; the same text at the same number again changes nothing.
+/// Adds a step. A repeated request with the same text at the same number changes nothing.
 pub(super) async fn add(
     State(app): State<App>,
     plan: Named,

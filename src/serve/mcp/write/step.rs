@@ -141,7 +141,8 @@ fn update_step(call: &Call, asked: UpdateStep) -> Result<Value, Refusal> {
             result
         }
     };
-    // A call that names a claim may repeat an earlier call whose answer was lost. The step is then already released.
+    // A call that names a claim can be a repetition of an earlier call whose answer was lost. In that case, the step is
+    // already released.
     let is_given_back = shown.step.status == "pending" && on.claim.is_some();
     let gives_back =
         read == Some(StepStatus::Pending) && (shown.step.status == "in_progress" || is_given_back);
