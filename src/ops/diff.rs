@@ -26,7 +26,7 @@ pub struct Turn {
     pub to: Option<String>,
 }
 
-/// A record that was added: an attempt, a note, a claim or a confirmation.
+/// An entry that was added: an attempt, a note, a claim or a confirmation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Added {
     pub at: Option<Time>,
@@ -169,8 +169,8 @@ fn differences(context: &Context, files: &[Differing], found: &[Change]) -> Vec<
 type Order = (bool, String, Option<StepNumber>, String);
 
 fn order(change: &Change) -> Order {
-    let is_record =
-        matches!(change.what, What::Decision | What::Insight) || change.path.starts_with("_decisions/");
+    let is_record = matches!(change.what, What::Decision | What::Insight)
+        || ["_decisions/", "_insights/"].iter().any(|it| change.path.starts_with(it));
     let number = change.step.as_deref().and_then(|it| it.rsplit_once(':')).and_then(|it| it.1.parse().ok());
     (is_record, change.plan.clone().unwrap_or_default(), number, change.path.clone())
 }
