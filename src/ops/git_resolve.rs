@@ -47,7 +47,7 @@ pub struct GitResolveReport {
     pub diff: String,
 }
 
-/// A file that git had left in conflict.
+/// A file that git had left in conflict, that a search after the merge repaired, or that `--restore` is about.
 #[derive(Debug, Clone, Serialize)]
 pub struct ResolvedFile {
     pub path: String,

@@ -48,7 +48,7 @@ pub fn hook(context: &Context, moment: Moment) -> Result<Option<Value>, Error> {
         Moment::SessionStart => briefing(&report).map(|text| {
             json!({"hookSpecificOutput": {"hookEventName": "SessionStart", "additionalContext": text}})
         }),
-        // Shown only to the user; the agent may stop.
+        // Shown only to the user. It does not keep the agent from stopping.
         Moment::Stop => reminder(&report, &context.by).map(|text| json!({"systemMessage": text})),
     })
 }

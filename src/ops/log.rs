@@ -104,7 +104,7 @@ pub fn changed(lines: Option<(u64, u64)>, keys: &[String], problem: Option<&str>
 pub struct LogReport {
     /// Newest first.
     pub events: Vec<LogEvent>,
-    /// An oldest commit of a shallow clone. `None`: the clone is not shallow.
+    /// One of the oldest commits of a shallow clone. `None`: the clone is not shallow.
     pub begins_at: Option<String>,
     /// There are more events than the limit.
     pub has_more: bool,
@@ -149,8 +149,8 @@ pub fn log(context: &Context, request: &LogRequest) -> Result<LogReport, Error> 
     formerly(id).into_iter().find(is_known).map(|it| report(Some(it))).ok_or(error)
 }
 
-/// Reads the newest `most` commits that changed plans, and sometimes more, newest first. Without a `range`, the uncommitted
-/// changes come before them. Also returns an oldest commit of a shallow clone.
+/// Reads the newest `most` commits that changed plans, and sometimes more, newest first. Without a `range`, the
+/// uncommitted changes come before them. Also returns one of the oldest commits, if the clone is shallow.
 pub(crate) fn groups(
     context: &Context,
     range: Option<&str>,

@@ -56,7 +56,7 @@ impl NextReport {
         self
     }
 
-    /// 0 if a step is ready or the plan is complete, otherwise 7.
+    /// 0 if a step is ready or the state is [`State::Complete`], otherwise 7.
     pub fn exit_code(&self) -> u8 {
         if matches!(self.state, State::Next | State::Complete) { 0 } else { 7 }
     }

@@ -146,7 +146,7 @@ fn remove_plan(
     for step in &plan.steps {
         let who =
             Caller::of(context, &step.id, request.by.as_deref(), request.claim.as_deref(), request.force);
-        // The request may name the claim of only one of the steps. The other steps are checked without it.
+        // The request names at most one claim. Steps to which that claim does not belong are checked without it.
         let others = Caller { claim: None, ..who.clone() };
         fencing::check(&plans, step, &who).and_then(|it| match it {
             Owner::Late => fencing::check(&plans, step, &others),

@@ -348,7 +348,7 @@ impl<'a> Wanted<'a> {
         foreign::refuse_live(self.context, self.gone.iter().map(|it| &it.id), request.force)?;
         for gone in &self.gone {
             let Some(step) = self.plan.find(&gone.id) else { continue };
-            // The file of a removed step is only moved, so it may have problems that prevent an edit.
+            // The file of a removed step is only moved, so problems that prevent an edit do not matter there.
             if self.item_of(step).is_some() {
                 transaction::check_writable(self.context, &step.problems)?;
             }

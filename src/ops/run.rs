@@ -1,8 +1,8 @@
 //! `run`: works on the steps of a plan until all are closed or the run halts. Each attempt at a step gets a new process.
 //!
-//! This module defines the request and the events of a run. `drive` is its loop, `attempt` makes one attempt at a step,
-//! `outcome` decides on the result, and `settle` writes it. `trees` manages the working trees of `--worktrees`. Processes
-//! are started through [`Workers`].
+//! This module defines the request and the events of a run. `drive` contains the loop of a run, `attempt` makes one
+//! attempt at a step, `outcome` decides on the result, and `settle` writes it. `trees` manages the working trees of
+//! `--worktrees`. Processes are started through [`Workers`].
 //!
 //! The result of an attempt depends on the step's file and on how the process ended, never on the output of the process.
 //! The state of a run is stored in the steps' files and in the records of its claims, and with `--worktrees` also in git.

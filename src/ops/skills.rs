@@ -72,7 +72,7 @@ impl Skill {
         placeholders::comment(self.text).unwrap_or_default()
     }
 
-    /// The text for an agent; `plan` is the id that the user named. The plan may not exist yet.
+    /// The text for an agent; `plan` is the id that the user named. The plan need not exist yet.
     pub fn prompt(&self, plan: Option<&str>) -> Result<String, Error> {
         fill(self.name, self.text, &values(plan, &planner()?))
     }

@@ -125,8 +125,8 @@ pub fn status(context: &Context) -> Result<SyncReport, Error> {
     }
 }
 
-/// Stores a record for each claim in this working tree that has none, for example because the claim was made before claims
-/// were shared. [`Sync::settle`] then sends these records to the registry.
+/// If a claim in this working tree has no record in [`SyncState`], stores one. The record is missing, for example, if the
+/// claim was made before claims were shared. [`Sync::settle`] then sends these records to the registry.
 fn announce_local(sync: &Sync<'_>) -> Result<(), Error> {
     for (step, claim) in sync.unknown_claims()? {
         let own = OwnRecord::new(&sync.state, step, claim);
@@ -246,7 +246,7 @@ pub fn renew(context: &Context) -> Result<(), Error> {
     }
 }
 
-/// Renews the claims that are due and may still be worked on. Returns those that other clones have taken over.
+/// Renews the claims that are due, as [`Sync::renew_due`] decides. Returns those that other clones have taken over.
 fn renew_at(sync: &Sync<'_>) -> Result<Vec<OwnRecord>, Error> {
     let lost = sync.renew_due()?;
     lost.iter().for_each(|it| leases::forget(sync.context, &it.step));

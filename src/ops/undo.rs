@@ -73,7 +73,7 @@ pub fn undo_list(context: &Context) -> Vec<UndoItem> {
     context.plans.undo_list().into_iter().map(item).collect()
 }
 
-/// A verb in the past tense, for a sentence between its author and the id of a step or plan.
+/// A verb in the past tense. In a sentence, it stands between the author of the change and the id of the step or plan.
 pub fn done_words(verb: &str) -> Cow<'static, str> {
     Cow::Borrowed(match verb {
         "done" => "completed",
@@ -291,7 +291,7 @@ impl Claimed {
     }
 }
 
-/// The steps whose records at the shared registry an undo may change.
+/// The steps whose records at the shared registry an undo can change.
 #[derive(Default)]
 struct OfRecords {
     /// The steps whose status, claim or id changes, or whose file is created or removed.

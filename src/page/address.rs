@@ -16,7 +16,7 @@ pub enum Target {
     Here(String),
     Plan(PlanId),
     Step(StepId),
-    /// Any other file, as a path below the plans directory with `/`.
+    /// Any other file, as a path relative to the plans directory, with `/` between the names.
     File(String),
 }
 

@@ -1,7 +1,7 @@
 //! `export --format html`: a plan as one page without scripts. The same files give the same bytes.
 //!
-//! The page depends only on the contents of the files. It has no time of the export, no file times, and no claims that are
-//! recorded only on this machine.
+//! The page depends only on the contents of the files. It does not contain the time of the export, file times, or claims
+//! that are recorded only on this machine.
 
 mod index;
 mod reach;
@@ -36,8 +36,8 @@ use crate::store::load::LoadQuery;
 const POLICY: &str =
     "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'";
 
-/// Returns the page of a plan. `shown` has its texts and decisions. `site` lists the plans whose pages are in the same
-/// directory.
+/// Returns the page of a plan. `shown` contains the texts and decisions of the plan. `site` lists the plans whose pages
+/// are in the same directory.
 pub(super) fn page(
     context: &Context,
     shown: &ShownPlan,

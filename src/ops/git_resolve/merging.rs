@@ -41,9 +41,10 @@ impl Merging {
         Ok(None)
     }
 
-    /// The commits of a finished operation, in which git may have found no conflict: the rebase that has just ended, or
-    /// the merge or cherry-pick that made `HEAD`. None if there is no such operation. Also none if plan files have
-    /// uncommitted changes, because these may correct what the operation did.
+    /// The commits of a finished operation, even if git found no conflict in it: the rebase that has just ended, or the
+    /// merge or cherry-pick that made `HEAD`. None if there is no such operation, if the merge has more than two parents,
+    /// or if the sides have no common ancestor. Also none if plan files have uncommitted changes, because these may
+    /// correct what the operation did.
     pub(super) fn finished(git: &Git, plans: &Path) -> Result<Option<Self>, Error> {
         let rebased = git.last_rebase()?;
         let is_rebase = rebased.is_some();

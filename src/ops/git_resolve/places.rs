@@ -61,7 +61,7 @@ struct Places<'a> {
     settled: Files,
 }
 
-/// Resolves conflicts in which one side has no version of the file.
+/// Resolves conflicts in which at least one side has no version of the file.
 pub(super) fn place(
     resolving: &Resolving<'_>,
     writing: &mut Transaction<'_>,
@@ -233,7 +233,7 @@ impl<'a> Places<'a> {
 
     /// Finds the file of a step on the side that has no file at `path`: a live file, else the most similar removed copy.
     ///
-    /// A step that was squashed several times has a copy of each squash. The copies are therefore compared with two
+    /// A step that was squashed several times has a copy from each squash. The copies are therefore compared with two
     /// versions: `common`, and `text`, which is the version of the side that has `path`.
     fn elsewhere(
         &self,

@@ -1,4 +1,5 @@
-//! Finds the plan that was imported from a source before: a plan stores the path and the hash of its source.
+//! Finds the plan that an earlier import made from the same source. A plan that was made from a document or a store has
+//! the path and the hash of its source. A copy of a plan is recognized by its name and its steps.
 
 use super::{Files, ImportRequest};
 

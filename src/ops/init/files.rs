@@ -33,7 +33,7 @@ pub enum Did {
     Made,
     Changed,
     Removed,
-    /// The content differs from what planwatch writes, so it was left alone.
+    /// Left alone, because the file differs from what planwatch writes, or because the plans directory is not empty.
     Kept,
     /// No change was needed.
     Nothing,

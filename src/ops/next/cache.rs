@@ -24,8 +24,9 @@ const FORM: u32 = 1;
 
 pub(super) const FEW: usize = 10;
 
-/// The maximum number of seconds for which an answer is cached. A claim without a record on this machine lapses by the time
-/// stamp in its step's file. If such a claim lapses within this time, the answer is not cached at all.
+/// The maximum number of seconds for which an answer is cached. If a claim has no record on this machine, the time stamp
+/// in its step's file decides when it lapses. If such a claim lapses within this number of seconds, the answer is not
+/// cached at all.
 const HOLDS: i64 = 600;
 
 /// An answer and its cache key.

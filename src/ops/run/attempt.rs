@@ -202,7 +202,8 @@ impl Attempt<'_> {
         Err(Error::Conflict { code: "file-changed", message, hint: "run it again".to_owned() })
     }
 
-    /// Ends the claim's record at the registry. If another machine has taken over the step, returns
+    /// Ends the claim's record at the registry in the state of the verdict ([`settle::state_after`]). Without such a
+    /// state, the record is left to [`Self::close_fence`]. If another machine has taken over the step, returns
     /// [`Verdict::Overtaken`].
     fn fenced(&self, context: &Context, seen: &Step, verdict: Verdict) -> Result<Verdict, Error> {
         let Some(state) = settle::state_after(context, seen, &verdict) else { return Ok(verdict) };

@@ -304,8 +304,8 @@ impl Driver<'_> {
         }
     }
 
-    /// A confirmation that appeared while a step's own process ran. It halts the run, because the process may have
-    /// written it.
+    /// A confirmation that appeared while a step's own process ran. Such a confirmation halts the run, because the
+    /// process may have written it.
     fn new_confirmation(&self, claimed: &Claimed) -> Option<String> {
         let context = self.context().ok()?;
         let now = confirmed(&context, &self.plan, &claimed.begun);

@@ -141,8 +141,9 @@ impl Trees {
     }
 
     /// Returns the working tree of a step. A tree that an earlier attempt left is used again, after
-    /// [`Self::bring_up_to_date`]. If there is no such tree, a new tree with the step's branch is made. If there is no such
-    /// branch either, it is created at the work that has been merged so far. No process may run in the tree.
+    /// [`Self::bring_up_to_date`]. If there is no such tree, a new tree with the step's branch is made. If there is no
+    /// such branch either, it is created at the work that has been merged so far. The caller makes sure that no process
+    /// runs in the tree.
     pub(super) fn provide(&self, step: &StepId) -> Result<Tree, Error> {
         let _alone = self.alone();
         let all = self.git.linked_trees()?;

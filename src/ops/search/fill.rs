@@ -21,8 +21,8 @@ use crate::store::load::{Fresh, IndexCheck, Refresh, Wanted};
 /// The capacity of the queue of plans to read, and of the queue of plans to write. This limits the use of memory.
 const WAITING: usize = 16;
 
-/// The capacity of the queue of texts in [`fill_while_read`], in plans. This limits the use of memory. While the queue is
-/// full, the reading of the files waits, and the index of plans stays locked for writing.
+/// The capacity of the queue of texts in [`fill_while_read`], as a number of plans. This limits the use of memory. While
+/// the queue is full, the reading of the files waits, and the index of plans stays locked for writing.
 const AHEAD: usize = 64;
 
 /// A plan whose texts are to be read: its position among these plans, its row in the index, and the data of the row.

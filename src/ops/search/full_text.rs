@@ -41,7 +41,7 @@ pub(crate) fn search(context: &Context, query: &Query, since: Option<Time>) -> R
         let (Some(index), Some(kept)) = (&mut found.index, &mut texts) else { break };
         match ask(&asked, (index, found.commit), kept) {
             Ok(hits) => return Ok(hits),
-            // The index is unchanged, so only the full-text index may have changed.
+            // The index is unchanged, so only the full-text index can have changed.
             Err(Trouble::Unknown) if index.snapshot().is_ok_and(|it| is_commit(&it, found.commit)) => {}
             Err(Trouble::Unknown) => found = scanned(context, found.index),
             Err(Trouble::Texts(error)) => texts = texts_after(context, texts, &error),
@@ -94,8 +94,8 @@ pub(crate) enum Trouble {
     Unknown,
 }
 
-/// Searches after updating the full-text index from the index. If the full-text index was filled from the same commit, the
-/// plans are not compared.
+/// Updates the full-text index from the index, and searches. If the full-text index was filled from the present commit of
+/// the index, the plans are not compared.
 ///
 /// `commit` is the commit of the index that matches the current files. The search fails if the index has another one.
 fn ask(

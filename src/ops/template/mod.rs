@@ -54,8 +54,7 @@ pub fn list(context: &Context) -> Result<Vec<Template>, Error> {
     Ok(own.into_iter().chain(built_in).collect())
 }
 
-/// A list of templates and prompts, without their texts. The key `of` says whether an item is the template of a plan or a
-/// prompt.
+/// A list of templates and prompts, without their texts. The key `of` is `plan` for a template and `prompt` for a prompt.
 pub fn list_to_json(templates: &[Template], prompts: &[Prompt]) -> Value {
     let of_plans = templates.iter().map(|it| {
         let names: Vec<_> = it.files.iter().map(|it| it.name.as_str()).collect();
@@ -206,7 +205,8 @@ fn step_changes(context: &Context, request: &NewRequest, text: &str, id: &StepId
     let new = NewStep { created_by: maker, ..NewStep::default() };
     let mut changes = new.changes(id, true, context.now);
     changes.retain(|it| it.key() != "status" || !has_key(text, "status"));
-    // The edit of `id` comes last: it inserts the key directly above `status`, which must exist by then.
+    // The edit of `id` comes after that of `status`: it inserts the key directly above `status`, which must exist by
+    // then.
     changes.sort_by_key(|it| it.key() == "id");
     if !has_key(text, "title") && !has_heading(text) {
         changes.push(set_word("title", &id.number.to_string()));

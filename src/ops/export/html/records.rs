@@ -71,7 +71,7 @@ pub(super) fn linked(id: &str, reach: &Reach<'_>) -> Markup {
     }
 }
 
-/// The text of a file in this directory; nothing if the text is empty.
+/// The text of a file in `directory`; nothing if the text is empty.
 pub(super) fn text(
     body: &str,
     id_prefix: &str,

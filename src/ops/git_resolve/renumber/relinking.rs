@@ -116,7 +116,7 @@ fn is_in_section(path: &Path, file: &[u8], to: &Renumbered) -> bool {
     !relink::has_key(file, "depends") && references::are_in_prose(&own, file, &to.old)
 }
 
-/// Updates the references in the files of all live plans, except those of `moved`.
+/// Updates the references in the files of all live plans, except in the files of `moved`.
 pub(super) fn follow(
     resolving: &Resolving<'_>,
     writing: &mut Transaction<'_>,

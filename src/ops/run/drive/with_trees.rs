@@ -45,8 +45,8 @@ impl Driver<'_> {
     }
 
     fn provide(&self, trees: &Trees, begun: &Begun) -> Result<Option<Tree>, Error> {
-        // If the run that died had no worktrees, the step has no branch, and the work to verify is in the user's working
-        // tree.
+        // The step was completed in a run that died. If that run had no worktrees, the step has no branch, and the work
+        // to verify is in the user's working tree.
         if begun.task == Task::Verify && !trees.has_branch(&begun.step.id)? {
             return Ok(None);
         }
