@@ -36,6 +36,7 @@
 mod former;
 mod locked;
 mod log;
+mod record;
 mod remote;
 mod renamed;
 mod sharing;
@@ -44,8 +45,6 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
-
-use serde::{Deserialize, Serialize};
 
 use crate::api::context::Context;
 use crate::disk::{self, Head, Process, ProcessState, Records, Stat, Worktree};
@@ -58,6 +57,7 @@ use crate::plan::read;
 use crate::plan::time::Time;
 
 use former::{FORMER, former};
+use record::Place;
 
 pub(crate) use sharing::NotShared;
 
@@ -67,6 +67,7 @@ pub(crate) use former::{Move, moved, removed};
 pub(crate) use locked::{
     Effect, Locked, NewRecord, Sharing, changed, end_unclaimed, forget, note_worker, reopened,
 };
+pub(crate) use record::{Record, RunRecord};
 pub(crate) use renamed::renamed;
 
 /// The suffix of a record's name until its claim is complete.
@@ -79,52 +80,6 @@ pub(crate) const FEW: usize = 16;
 pub(crate) const NEAR: i64 = 2;
 
 pub(crate) type Listed = Vec<(bool, String, Option<Stat>)>;
-
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct Record {
-    pub(crate) step: String,
-    pub(crate) claim: String,
-    pub(crate) by: Option<String>,
-    pub(crate) at: Option<Time>,
-    /// When the lease ends. Ignored if it can be observed whether the process runs.
-    pub(crate) until: Time,
-    /// How long the lease lasts after the claim or its renewal, in seconds.
-    pub(crate) lease: i64,
-    pub(crate) process: Option<Process>,
-    /// `None` if no run made the claim.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) run: Option<RunRecord>,
-    /// The name of the idempotency key of the request that made the claim.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    key: Option<String>,
-    /// Identifies the boot of the machine during which the record was made.
-    boot: Option<String>,
-    /// The step's file, relative to the plans directory.
-    file: String,
-    /// Other ids that the step had, or has in other working trees.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    was: Vec<String>,
-    #[serde(flatten)]
-    place: Place,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct RunRecord {
-    /// The path of the log, relative to the plans directory.
-    pub(crate) log: String,
-    /// The step's `touches`; `None` if unknown.
-    pub(crate) touches: Option<Vec<String>>,
-    /// The first process of the worker's process group; `None` until it has been started.
-    pub(crate) worker: Option<Process>,
-}
-
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-struct Place {
-    /// The path of the plans directory, relative to `worktree`.
-    plans: String,
-    worktree: PathBuf,
-    branch: Option<String>,
-}
 
 /// Reads the claim records for one plans directory.
 pub(crate) struct Leases<'a> {
@@ -319,14 +274,16 @@ impl<'a> Leases<'a> {
             return;
         };
         let is_new = name.ends_with(UNFINISHED);
-        let is_in_file =
-            || plans.step(&id).and_then(|it| it.claim.as_ref()).is_some_and(|it| it.id == record.claim);
-        // An unfinished record counts only if the step's file contains its claim.
-        if is_new && !is_in_file() {
-            return;
-        }
+        // An unfinished record counts only if the step's file contains its claim, or the claim that it replaces.
+        let in_file = plans.step(&id).and_then(|it| it.claim.as_ref()).map(|it| &it.id);
+        let claim =
+            if is_new { in_file.filter(|it| record.is_of_unconfirmed(it)) } else { Some(&record.claim) };
+        let Some(claim) = claim.cloned() else { return };
+        let is_replaced = claim != record.claim;
         let is_here = record.place.worktree == self.place.worktree;
         let mut lapse = match unfinished {
+            // Another process took the locks afterwards, so the process that made the replaced claim is dead.
+            _ if is_replaced => Some(Lapse::Interrupted),
             Unfinished::Interrupted if is_new && self.is_of_this_boot(record) && !self.is_due(record) => {
                 Some(Lapse::Interrupted)
             }
@@ -340,10 +297,11 @@ impl<'a> Leases<'a> {
             lapse = None;
             holding = Holding::Closed { branch: record.place.branch.clone() };
         }
-        let (claim, by) = (record.claim.clone(), record.by.clone());
-        let log = record.run.as_ref().map(|it| it.log.clone());
+        let known = Some(record).filter(|_| !is_replaced);
+        let (by, at) = (known.and_then(|it| it.by.clone()), known.and_then(|it| it.at));
+        let log = known.and_then(|it| it.run.as_ref()).map(|it| it.log.clone());
         let until = self.ends_at(record.until, record.process.as_ref());
-        claims.add(id, HeldClaim { claim, by, at: record.at, lapse, holding, until, log });
+        claims.add(id, HeldClaim { claim, by, at, lapse, holding, until, log });
     }
 
     /// Adds an ended claim of the log. If the step's file contains the claim, returns it for [`Self::add_restored`] instead.

@@ -134,6 +134,31 @@ fn a_take_over_killed_before_it_is_recorded_frees_the_step() {
 }
 
 #[test]
+fn a_claim_killed_while_it_replaces_an_unrecorded_one_frees_the_step() {
+    let mut tried = 0;
+    each_death(STEP, |dead, granted| {
+        let first = dead.after_kill();
+        let is_in_file = first.text("/plans/p/step-1.md").is_some_and(|it| it.contains("claim: "));
+        if granted.is_some() || is_recorded(&first) || !is_in_file {
+            return;
+        }
+        for call in 1.. {
+            let dying = first.dying_before(call);
+            claim_at(&dying, "bob", 1).ok();
+            if !dying.has_died() {
+                break;
+            }
+            let second = dying.after_kill();
+            if !is_recorded(&second) {
+                assert!(claim_at(&second, "cid", 2).unwrap().claim.is_some(), "killed before call {call}");
+                tried += 1;
+            }
+        }
+    });
+    assert!(tried > 30, "{tried}");
+}
+
+#[test]
 fn a_reported_claim_survives_a_power_cut_and_every_other_is_free_after_a_day() {
     // If the claim was reported, all states are checked, otherwise every fifth. `after_power_cut` returns states of three
     // kinds in turn. Five is not a multiple of three, so all kinds occur.

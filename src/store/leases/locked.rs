@@ -58,7 +58,7 @@ impl<'a> Locked<'a> {
             Ok(Some(records)) => {
                 return Ok(Self { leases, records: Some(records), closing: Mutex::default() });
             }
-            Ok(None) => "another process holds its lock".to_owned(),
+            Ok(None) => "another process has locked it".to_owned(),
             Err(error) => error_text(&error),
         };
         let path = shared.dir().display().to_string();
@@ -81,8 +81,8 @@ impl<'a> Locked<'a> {
         Self { leases: Leases { own, ..leases }, records, closing: Mutex::default() }
     }
 
-    /// Like [`Leases::annotate`]. If the records are locked, the process that began an unfinished claim is dead. If they are
-    /// not, as in a dry run, an unfinished claim counts as in force.
+    /// Like [`Leases::annotate`]. If this process holds the lock of the records, no other process can be making a claim, so
+    /// an unfinished claim counts as interrupted. Otherwise, as in a dry run, it counts as in force.
     pub(crate) fn annotate(&self, plans: Plans) -> Plans {
         let unfinished = if self.records.is_some() { Unfinished::Interrupted } else { Unfinished::Held };
         self.leases.annotate_as(plans, unfinished, None)
@@ -101,6 +101,9 @@ impl<'a> Locked<'a> {
     /// Writes the record of a claim that is about to be made; see the comment at the start of `leases.rs`.
     pub(crate) fn prepare(&self, new: &NewRecord<'_>) -> Result<(), Error> {
         let Some(records) = &self.records else { return Ok(()) };
+        let name = unfinished(&self.leases.key(&new.step.id));
+        let in_file = new.step.claim.as_ref().map(|it| it.id.clone());
+        let replaces = in_file.filter(|id| self.get(&name).is_some_and(|it| it.is_of_unconfirmed(id)));
         let record = Record {
             step: new.step.id.to_string(),
             claim: new.claim.to_owned(),
@@ -111,13 +114,18 @@ impl<'a> Locked<'a> {
             process: new.process.cloned(),
             run: new.run.cloned(),
             key: new.key.map(str::to_owned),
+            replaces,
             boot: self.leases.boot().map(str::to_owned),
             file: new.step.path.clone(),
             was: Vec::new(),
             place: self.leases.place.clone(),
         };
-        let name = unfinished(&self.leases.key(&new.step.id));
-        records.put_new(&name, &bytes_of(&record)).map_err(|it| self.failed(&it))
+        let written = match record.replaces {
+            // A kill must not leave a part of the new record in place of the other one.
+            Some(_) => records.put(&name, &bytes_of(&record)),
+            None => records.put_new(&name, &bytes_of(&record)),
+        };
+        written.map_err(|it| self.failed(&it))
     }
 
     /// Puts the prepared claim into force. Only after this may the claim be returned to the caller.
@@ -180,7 +188,7 @@ impl<'a> Locked<'a> {
         Error::Failed { code, message, hint }
     }
 
-    /// Renews the lease from now on. Returns the lease's new end; `None` if the claim has no record, or if the record
+    /// Renews the lease: it begins again now, with the length `lease` if that is given. Returns the lease's new end; `None` if the claim has no record, or if the record
     /// cannot be written.
     pub(crate) fn renew(&self, step: &StepId, claim: &str, lease: Option<i64>) -> Option<Time> {
         let own = self.get(&self.leases.key(step)).filter(|it| it.claim == claim);
