@@ -42,6 +42,7 @@ const LOG_LINES: usize = 4 * REMEMBERED;
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Record {
+    /// The id of the unit: the changes that one `undo` undoes together.
     #[serde(default)]
     pub(super) unit: u64,
     #[serde(default)]

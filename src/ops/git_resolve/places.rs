@@ -9,8 +9,8 @@
 //!
 //! | after the merge | repair | by |
 //! |---|---|---|
-//! | no version of the step has an attempt or note that a side added | the side's version is merged into the step | `recover` |
-//! | both sides have an attempt or note, and a rebase that left out merge commits lost it | the same | `recover` |
+//! | a side added an attempt or note that no file of the step here has | that side's version is merged into the step | `recover` |
+//! | both sides have the same file of a step, and a rebase without merge commits lost an attempt or note | the same | `recover` |
 //! | a step that each side has once is there twice | the two are merged | `reunite`, `wrong` |
 //! | a step has a status that neither side has | it is merged again from both sides | `reunite`, `wrong` |
 //! | a step's attempts are in another file, such as its removed copy | they go into the step | `reunite`, `wrong` |
@@ -20,8 +20,8 @@
 //!
 //! If a file was edited since the merge, or its versions conflict, `recover` adds only attempts and notes, and
 //! `reunite` does nothing. `bring_back` is an exception: if the versions of a missing step conflict, it writes the text
-//! of OURS with the attempts and notes of THEIRS. After a rebase, a text that none of its commits has is not brought
-//! back: a person may have dropped a commit.
+//! of OURS with the attempts and notes of THEIRS. After a rebase, a text of THEIRS that none of the commits made
+//! by the rebase contains is not brought back, because a person may have dropped its commit.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;

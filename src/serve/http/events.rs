@@ -49,7 +49,7 @@ pub(in crate::serve) async fn events(
         return Err(problem.hint("close some, or try again later").retry_after(5));
     };
     let last = headers.get(LAST_EVENT_ID).map(|it| it.to_str().ok().and_then(|it| it.trim().parse().ok()));
-    // An invalid number is treated as unknown.
+    // An invalid id becomes 0, which is never in the history, so the viewer gets a reset.
     let last = last.map(|it| it.unwrap_or(0));
     let following = app.feed.follow(last);
     let (sender, receiver) = mpsc::channel(WAITING);
