@@ -452,7 +452,7 @@ fn steps_run_in_parallel_unless_they_change_the_same_files() {
     // Each agent waits until the other has started, so a single one would never end.
     let place = place_with(&["touches: [web/**]", "touches: [api/**]"]);
     let meet = "touch begun-$n; while [ ! -f begun-1 ] || [ ! -f begun-2 ]; do sleep 0.01; done";
-    let ran = run(&place, &format!("{meet}; echo a; echo b; {GOOD}"), "--jobs 2 --timeout 50s");
+    let ran = run(&place, &format!("{meet}; printf 'a\\nb\\n'; {GOOD}"), "--jobs 2 --timeout 50s");
     assert_eq!(ran.code, 0, "{}", ran.stdout);
     assert!(ran.stdout.contains("p:1 │ a\np:1 │ b\n"), "{}", ran.stdout);
     let alone = "mkdir alone || echo $n >> together; sleep 0.05; rmdir alone";
