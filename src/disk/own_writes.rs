@@ -226,12 +226,12 @@ mod tests {
             let n_undone = usize::from(n >= 6);
             assert_eq!(fresh.writes().len(), if n < 12 { n + 1 + n_undone } else { n - 12 }, "{n}");
             assert!(!kept.read(&plans), "{n}: nothing was written");
-            let last = fresh.writes().last().map(|it| it.verb.as_str());
-            assert_eq!(
-                last,
-                [Some("set"), Some("undo"), None][usize::from(n == 6) + 2 * usize::from(n == 12)],
-                "{n}"
-            );
+            let last = match n {
+                6 => Some("undo"),
+                12 => None,
+                _ => Some("set"),
+            };
+            assert_eq!(fresh.writes().last().map(|it| it.verb.as_str()), last, "{n}");
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Which steps are ready, which one is next, and why: pure functions over plans in memory.
 
 use std::cmp::{Ordering, Reverse};
-use std::collections::{BTreeSet, BinaryHeap, HashSet};
+use std::collections::{BinaryHeap, HashSet};
 
 use crate::plan::claims::InForce;
 use crate::plan::id::{PlanId, StepId};
@@ -411,7 +411,7 @@ fn why_blocked(plans: &Plans, plan: &Plan, now: Time) -> String {
             _ => None,
         })
     });
-    let mut seen = BTreeSet::new();
+    let mut seen = HashSet::new();
     let mut reasons: Vec<String> = reasons.filter(|it| seen.insert(it.clone())).collect();
     let more = reasons.len().saturating_sub(5);
     reasons.truncate(5);

@@ -18,6 +18,9 @@
 //! machine was last started, a power cut may have undone write 3, so the claim holds until it lapses. If the process is
 //! killed after write 3, the claim holds until it lapses.
 //!
+//! If write 1 replaces the `<key>.new` of a claim that the file contains, the new record names that claim (`replaces`). So
+//! if this process is killed before write 2, too, the step can still be claimed again at once.
+//!
 //! When work ends, the step's file is written first, and then the record is removed. If the process is killed in between,
 //! the record remains. If the step is closed in its file, the record is ignored; another working tree reads that file
 //! before it takes the step over. If the step was released, it still counts as claimed (the problem `taken-back`) until
@@ -134,7 +137,7 @@ impl<'a> Leases<'a> {
         self.annotate_as(plans, Unfinished::Held, None)
     }
 
-    /// Like [`Self::annotate`], for a change of this step: also adds its ended claims, whatever its status.
+    /// Like [`Self::annotate`], for a change of this step: also adds its ended claims, in every status of the step.
     pub(crate) fn annotate_for(&self, plans: Plans, step: &StepId) -> Plans {
         self.annotate_as(plans, Unfinished::Held, Some(step))
     }

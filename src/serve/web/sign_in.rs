@@ -58,7 +58,7 @@ pub(super) async fn by_code(State(web): State<Web>, Query(asked): Query<ByCode>)
     }
 }
 
-/// Signs in with the API token, which was sent with a form. Whoever has the token can use the whole API anyway.
+/// Signs in with the API token, which was sent with a form. The token already gives access to the whole API.
 pub(super) async fn by_token(State(web): State<Web>, Form(asked): Form<ByToken>) -> Response {
     let is_right = web.app.token.as_ref().is_some_and(|it| it.is(asked.token.trim().as_bytes()));
     if !is_right {

@@ -252,7 +252,7 @@ fn a_take_over_on_this_machine_replaces_the_own_record() {
 }
 
 #[test]
-fn claims_that_a_process_of_another_clone_renews_are_found_whatever_their_lease() {
+fn claims_that_a_process_of_another_clone_renews_are_found_with_any_lease() {
     for (lease, is_renewed, expected) in [(0, true, 1), (1800, true, 1), (1800, false, 0)] {
         let registry = Memory::default();
         let (one, other) = (machine(), machine());
