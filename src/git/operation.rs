@@ -34,23 +34,30 @@ impl Git {
         Ok(None)
     }
 
-    /// Returns the commit onto which the last rebase moved the branch, and the commit of `HEAD` before the rebase. `None` if
-    /// the last change of `HEAD` was not the end of a rebase.
+    /// Returns the commit onto which the last rebase moved the branch, and the commit of the branch before the rebase. `None`
+    /// if the last change of `HEAD` was not the end of a rebase.
     pub fn last_rebase(&self) -> Result<Option<(Oid, Oid)>, GitError> {
-        Ok(read_last_rebase(&self.reflog("--max-count=10000")?))
+        let Some((onto, branch)) = read_last_rebase(&self.reflog("HEAD", 10_000)?) else {
+            return Ok(None);
+        };
+        // `git rebase UPSTREAM BRANCH` can start on another branch, so `HEAD` before the rebase may be a commit of that one.
+        let before = read_commit_before_rebase(&self.reflog(&branch, 2)?);
+        Ok(before.map(|it| (onto, it)))
     }
 
     /// Whether `HEAD` is a commit that has just been cherry-picked.
     pub fn is_picked(&self) -> Result<bool, GitError> {
-        let log = self.reflog("--max-count=1")?;
+        let log = self.reflog("HEAD", 1)?;
         let why = log.split_once(' ').map_or("", |it| it.1);
         Ok(why.starts_with("cherry-pick") || why.starts_with("commit (cherry-pick)"))
     }
 
-    /// Reads the reflog of `HEAD`. Each line has a commit and the reason of the change; the newest line comes first.
-    fn reflog(&self, most: &str) -> Result<String, GitError> {
+    /// Reads the last `count` entries of the reflog of a reference. Each line has a commit and the reason of the change; the
+    /// newest line comes first.
+    fn reflog(&self, reference: &str, count: usize) -> Result<String, GitError> {
+        let count = format!("--max-count={count}");
         let fixed = ["log", "--walk-reflogs", "--no-show-signature", "--format=%H %gs"];
-        let ran = self.call(&[&fixed[..], &[most, "HEAD", "--"]].concat()).output()?;
+        let ran = self.call(&[&fixed[..], &[&count, reference, "--"]].concat()).output()?;
         Ok(String::from_utf8_lossy(&ran.stdout).into_owned())
     }
 
@@ -59,32 +66,57 @@ impl Git {
     }
 }
 
-/// Does the work of [`Git::last_rebase`] on the output of [`Git::reflog`].
-fn read_last_rebase(log: &str) -> Option<(Oid, Oid)> {
+/// Reads the last rebase in the reflog of `HEAD`: the commit onto which it moved a branch, and the branch as `refs/heads/…`.
+fn read_last_rebase(log: &str) -> Option<(Oid, String)> {
+    let mut entries = log.lines().filter_map(|it| it.split_once(' '));
+    let (_, end) = entries.next()?;
+    let branch =
+        end.strip_prefix("rebase (finish): returning to ").filter(|it| it.starts_with("refs/heads/"))?;
+    let (start, _) = entries.find(|(_, why)| why.starts_with("rebase (start)"))?;
+    Some((Oid::read(start.as_bytes())?, branch.to_owned()))
+}
+
+/// Reads the commit before the last rebase in the reflog of a branch. `None` if the branch changed after it.
+fn read_commit_before_rebase(log: &str) -> Option<Oid> {
     let mut entries = log.lines().filter_map(|it| it.split_once(' '));
     entries.next().filter(|(_, why)| why.starts_with("rebase (finish)"))?;
-    let start = entries.find(|(_, why)| why.starts_with("rebase (start)"))?;
-    let before = entries.next()?;
-    Some((Oid::read(start.0.as_bytes())?, Oid::read(before.0.as_bytes())?))
+    Oid::read(entries.next()?.0.as_bytes())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    /// A reflog whose newest entry is `last`, for the commit `111…`; the entries of `older` follow, for `222…` and so on.
+    fn log(last: &str, older: &[&str]) -> String {
+        let whys = [&[last], older].concat();
+        whys.iter()
+            .zip('1'..)
+            .map(|(why, digit)| format!("{} {why}\n", digit.to_string().repeat(40)))
+            .collect()
+    }
+
     #[test]
     fn a_rebase_counts_until_head_changes_again() {
-        let oid = |digit: char| digit.to_string().repeat(40);
-        let log = |last: &str| {
-            let whys = [last, "rebase (pick): a", "rebase (start): checkout main", "commit: a", "commit: b"];
-            let lines = whys.iter().zip('1'..).map(|(why, digit)| format!("{} {why}\n", oid(digit)));
-            lines.collect::<String>()
+        let read = |last| {
+            read_last_rebase(&log(last, &["rebase (pick): a", "rebase (start): checkout main", "commit: a"]))
         };
-        let found = read_last_rebase(&log("rebase (finish): returning to refs/heads/a"));
-        assert_eq!(found, Oid::read(oid('3').as_bytes()).zip(Oid::read(oid('4').as_bytes())));
+        let onto = Oid::read("3".repeat(40).as_bytes()).expect("a commit");
+        assert_eq!(
+            read("rebase (finish): returning to refs/heads/a"),
+            Some((onto, "refs/heads/a".to_owned()))
+        );
         for last in ["commit: c", "reset: moving to HEAD~1", "rebase (pick): b"] {
-            assert_eq!(read_last_rebase(&log(last)), None, "{last}");
+            assert_eq!(read(last), None, "{last}");
         }
         assert_eq!(read_last_rebase(""), None);
+    }
+
+    #[test]
+    fn the_commit_before_a_rebase_is_the_second_of_the_branch() {
+        let read = |last| read_commit_before_rebase(&log(last, &["commit: b", "commit: a"]));
+        assert_eq!(read("rebase (finish): refs/heads/a onto 1"), Oid::read("2".repeat(40).as_bytes()));
+        assert_eq!(read("commit: c"), None);
+        assert_eq!(read_commit_before_rebase(""), None);
     }
 }

@@ -208,25 +208,31 @@ fn a_step_that_both_sides_added_and_one_side_removed_stays_removed() {
 #[test]
 fn a_step_that_git_dropped_in_a_rebase_is_restored() {
     const COPY: &str = "plans/_archive/auth/removed-20260104T000000Z/step-9.md";
-    let repository = Repository::new(Driver::Configured, &[(PLAN, LIST), (STEP, BASE)]);
-    repository.git("checkout -q -b theirs");
-    repository.commit(&[(NEW, THEIR_STEP)]);
-    repository.git("branch line");
-    repository.git(&format!("rm -q {NEW}"));
-    repository.commit(&[(COPY, THEIR_STEP)]);
-    repository.git("checkout -q line");
-    repository.git(&format!("rm -q {NEW}"));
-    repository.commit(&[(COPY, THEIR_STEP), (STEP, &done())]);
-    repository.git("checkout -q main");
-    repository.commit(&[(NEW, OUR_STEP)]);
-    repository.git("merge -q --no-edit line");
-    // Git replays the removal of the step that had the number before.
-    repository.git("rebase -q theirs");
-    assert!(!repository.place.file(NEW).exists());
-    let ran = repository.planwatch("git resolve");
-    assert_eq!(ran.code, 0, "{ran:?}");
-    assert_eq!([NEW, STEP].map(|it| repository.place.text(it)), [OUR_STEP.to_owned(), done()]);
-    assert_eq!(repository.git("status --porcelain"), format!("A  {NEW}\n"));
+    // Whether another branch is checked out when the rebase starts.
+    for is_elsewhere in [false, true] {
+        let repository = Repository::new(Driver::Configured, &[(PLAN, LIST), (STEP, BASE)]);
+        repository.git("checkout -q -b theirs");
+        repository.commit(&[(NEW, THEIR_STEP)]);
+        repository.git("branch line");
+        repository.git(&format!("rm -q {NEW}"));
+        repository.commit(&[(COPY, THEIR_STEP)]);
+        repository.git("checkout -q line");
+        repository.git(&format!("rm -q {NEW}"));
+        repository.commit(&[(COPY, THEIR_STEP), (STEP, &done())]);
+        repository.git("checkout -q main");
+        repository.commit(&[(NEW, OUR_STEP)]);
+        repository.git("merge -q --no-edit line");
+        // Git replays the removal of the step that had the number before.
+        if is_elsewhere {
+            repository.git("checkout -q -b third theirs");
+        }
+        repository.git("rebase -q theirs main");
+        assert!(!repository.place.file(NEW).exists());
+        let ran = repository.planwatch("git resolve");
+        assert_eq!(ran.code, 0, "{ran:?}");
+        assert_eq!([NEW, STEP].map(|it| repository.place.text(it)), [OUR_STEP.to_owned(), done()]);
+        assert_eq!(repository.git("status --porcelain"), format!("A  {NEW}\n"));
+    }
 }
 
 #[test]
