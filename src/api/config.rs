@@ -99,8 +99,8 @@ impl Config {
             plans_dir: reader.text("plans_dir"),
             by: reader.text("by"),
             lease: reader.lease(),
-            max_attempts: reader.number("max_attempts", "a number of tries", "3").filter(|it| *it > 0),
-            stale_days: reader.number("stale_days", "a number of days", "7"),
+            max_attempts: reader.number("max_attempts", 1, "a number of tries", "3"),
+            stale_days: reader.number("stale_days", 0, "a number of days", "7"),
             order,
             words: reader.words(),
             agents: reader.agents(),
@@ -173,8 +173,9 @@ impl Reader<'_> {
         }
     }
 
-    fn number(&mut self, key: &str, what: &str, example: &str) -> Option<u32> {
+    fn number(&mut self, key: &str, minimum: u32, what: &str, example: &str) -> Option<u32> {
         let number = self.table.get(key)?.as_integer().and_then(|it| u32::try_from(it).ok());
+        let number = number.filter(|it| *it >= minimum);
         if number.is_none() {
             self.report(self.place(key), format!("`{key}` is not {what}"), format!("write it as {example}"));
         }
@@ -399,10 +400,10 @@ mod tests {
         assert_eq!((problems[0].line, problems[0].hint.as_str()), (2, "did you mean `stale_days`?"));
         let (config, problems) = Config::read("planwatch.toml", "by = [\n");
         assert_eq!((config, problems.len()), (Config::default(), 1));
-        let text = "plans_dir = \"docs\"\norder = \"seq\"\nstale_days = -3\n[words]\n\"in review\" = \"in_progres\"\ndone = \"pending\"\n";
+        let text = "plans_dir = \"docs\"\norder = \"seq\"\nstale_days = -3\nmax_attempts = 0\n[words]\n\"in review\" = \"in_progres\"\ndone = \"pending\"\n";
         let (config, problems) = Config::read("planwatch.toml", text);
         assert_eq!(config.plans_dir.as_deref(), Some("docs"));
-        assert_eq!(problems.iter().map(|it| it.line).collect::<Vec<_>>(), [2, 3, 5, 6]);
+        assert_eq!(problems.iter().map(|it| it.line).collect::<Vec<_>>(), [2, 3, 4, 6, 7]);
         let (config, problems) = Config::read("planwatch.toml", "by = \"ann\"\nx = = 1\nlease = \"30m\"\n");
         assert_eq!((config.by.as_deref(), problems.len()), (Some("ann"), 1));
     }

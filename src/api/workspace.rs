@@ -133,7 +133,9 @@ fn config(disk: &dyn Disk, above: &[PathBuf], repository: Option<&Path>) -> Resu
                 let message = format!("{CONFIG_FILE} is a symbolic link that leads out of the repository");
                 return Err(refused(message, "replace it with a file"));
             }
-            Err(_) => continue,
+            Err(DiskError::NotFound { .. }) => continue,
+            // The defaults are not used instead: the file may name another plans directory.
+            Err(error) => return Err(error.into()),
         };
         let text = String::from_utf8_lossy(&bytes);
         let (config, problems) = Config::read(CONFIG_FILE, &text);

@@ -206,6 +206,9 @@ fn a_configuration_can_only_name_plans_in_its_directory() {
     symlink("../other/secret.md", place.file("planwatch.toml")).expect("links can be made");
     refused(&place.run("list"), "configuration");
     std::fs::remove_file(place.file("planwatch.toml")).expect("it is there");
+    std::fs::create_dir(place.file("planwatch.toml")).expect("directories can be made");
+    refused(&place.run("list"), "not-a-file");
+    std::fs::remove_dir(place.file("planwatch.toml")).expect("it is empty");
     std::fs::rename(place.file("plans"), place.file("own")).expect("it can be renamed");
     symlink("../other/plans", place.file("plans")).expect("links can be made");
     refused(&place.run("list"), "configuration");
