@@ -18,6 +18,8 @@ use crate::text::typed::shell_word;
 /// message does not end with these words.
 const COUNTS_AS_OPEN: &str = ", so it counts as not completed";
 
+const NAME_A_PROGRAM: &str = "name a plan with `kind: program`";
+
 /// A set of plans: all of a plans directory, or those that one query needs.
 #[derive(Debug, Clone, Default)]
 pub struct Plans {
@@ -188,15 +190,19 @@ impl Plans {
     fn missing_programs(&self) -> Vec<(usize, Problem)> {
         let report = |(at, plan): (usize, &Plan)| {
             let program = plan.program.as_ref()?;
-            let problem = match self.get(program) {
-                None => format!("there is no plan `{program}`"),
-                Some(it) if it.kind != PlanKind::Program => format!("`{program}` is not a program"),
+            let (problem, hint) = match self.get(program) {
+                None => (format!("there is no plan `{program}`"), NAME_A_PROGRAM),
+                Some(it) if it.kind != PlanKind::Program => {
+                    (format!("`{program}` is not a program"), NAME_A_PROGRAM)
+                }
                 Some(_) if plan.kind == PlanKind::Program => {
-                    format!("`{}` is a program, and a program cannot belong to a program", plan.id)
+                    let problem =
+                        format!("`{}` is a program, and a program cannot belong to a program", plan.id);
+                    (problem, "remove `program` or `kind`")
                 }
                 Some(_) => return None,
             };
-            let (place, hint) = (plan.program_at.unwrap_or(Place::START), "name a plan with `kind: program`");
+            let place = plan.program_at.unwrap_or(Place::START);
             Some((at, Problem::at(&plan.path, place, Code::ProgramMissing, problem, hint)))
         };
         self.plans.iter().enumerate().filter_map(report).collect()

@@ -1,8 +1,6 @@
 //! What the board shows: the plans, the open plan's steps, what is selected and what is typed. This module does not
 //! access the terminal.
 
-use std::collections::{HashMap, HashSet};
-
 pub(crate) use planwatch::api::columns::Column;
 use planwatch::api::views::{PlanShape, StepShape};
 use planwatch::ops::run::WorkerOutput;
@@ -15,6 +13,7 @@ use ratatui::layout::Rect;
 use super::engine::{Action, Loaded, Reply, Request};
 use super::prompt::{Prompt, PromptKind};
 use super::worker::Run;
+use crate::screens::plans;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Focus {
@@ -265,26 +264,10 @@ impl Model {
             // Plans that need no attention come after all others.
             (it.attention.is_none(), it.attention, rank)
         };
-        // Plans are shown below their program, one level deep. If the program is missing or itself names a program, the
-        // plan is shown on the top level, so that no plan is hidden.
-        let is_top = |it: &PlanShape| it.program.as_ref().is_none_or(|program| *program == it.id);
-        let programs: HashSet<_> = self
-            .plans
-            .iter()
-            .filter(|it| it.kind == PlanKind::Program && is_top(it))
-            .map(|it| &it.id)
-            .collect();
-        let mut children: HashMap<&String, Vec<usize>> = HashMap::new();
-        let mut tops = Vec::new();
-        for (at, plan) in self.plans.iter().enumerate() {
-            match plan.program.as_ref().filter(|it| !is_top(plan) && programs.contains(it)) {
-                Some(program) => children.entry(program).or_default().push(at),
-                None => tops.push(at),
-            }
-        }
+        let (mut tops, mut children) = plans::nested(&self.plans);
         let rank = |at: usize| {
             let own = urgency(&self.plans[at]);
-            let below = children.get(&self.plans[at].id).into_iter().flatten();
+            let below = children.get(self.plans[at].id.as_str()).into_iter().flatten();
             below.map(|it| urgency(&self.plans[*it])).min().map_or(own, |it| it.min(own))
         };
         let ranks: Vec<_> = (0..self.plans.len()).map(rank).collect();
@@ -294,7 +277,7 @@ impl Model {
         let mut rows = Vec::new();
         for top in tops {
             rows.push((top, false));
-            let below = children.get(&self.plans[top].id).into_iter().flatten();
+            let below = children.get(self.plans[top].id.as_str()).into_iter().flatten();
             rows.extend(below.map(|it| (*it, true)));
         }
         self.rows = rows;

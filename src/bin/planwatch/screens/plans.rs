@@ -1,5 +1,7 @@
 //! The table of plans.
 
+use std::collections::{HashMap, HashSet};
+
 use anstyle::Style;
 use planwatch::api::views::{PlanShape, Reason};
 use planwatch::plan::model::PlanKind;
@@ -57,18 +59,30 @@ fn title(plan: &PlanShape) -> Cell {
 
 /// Programs are followed by their children; otherwise, the order stays.
 fn in_programs(plans: &[PlanShape]) -> Vec<(&PlanShape, bool)> {
-    let is_program = |id: &str| plans.iter().any(|it| it.id == id && it.kind == PlanKind::Program);
-    let parent =
-        |it: &PlanShape| it.program.clone().filter(|program| *program != it.id && is_program(program));
+    let (tops, children) = nested(plans);
     let mut sorted = Vec::new();
-    for plan in plans.iter().filter(|it| parent(it).is_none()) {
-        sorted.push((plan, false));
-        if plan.kind == PlanKind::Program {
-            sorted
-                .extend(plans.iter().filter(|it| parent(it).as_ref() == Some(&plan.id)).map(|it| (it, true)));
-        }
+    for top in tops.into_iter().map(|it| &plans[it]) {
+        sorted.push((top, false));
+        let below = children.get(top.id.as_str()).into_iter().flatten();
+        sorted.extend(below.map(|it| (&plans[*it], true)));
     }
     sorted
+}
+
+/// Returns the indexes of the plans on the top level, and those of the plans below each program. There are no more levels:
+/// if the program of a plan is missing or itself names a program, the plan is on the top level, so that no plan is hidden.
+pub(crate) fn nested(plans: &[PlanShape]) -> (Vec<usize>, HashMap<&str, Vec<usize>>) {
+    let is_top = |it: &PlanShape| it.program.as_ref().is_none_or(|program| *program == it.id);
+    let programs = plans.iter().filter(|it| it.kind == PlanKind::Program && is_top(it));
+    let programs: HashSet<_> = programs.map(|it| it.id.as_str()).collect();
+    let (mut tops, mut children) = (Vec::new(), HashMap::<_, Vec<_>>::new());
+    for (at, plan) in plans.iter().enumerate() {
+        match plan.program.as_deref().filter(|it| !is_top(plan) && programs.contains(it)) {
+            Some(program) => children.entry(program).or_default().push(at),
+            None => tops.push(at),
+        }
+    }
+    (tops, children)
 }
 
 fn priority(priority: Priority) -> &'static str {
