@@ -414,6 +414,15 @@ fn a_change_by_another_program_updates_diagnostics_without_a_keystroke() {
     editor.wait_for_codes("plans/auth/step-7.md", &["unknown-status"]);
     std::fs::remove_file(place.file("plans/auth/step-7.md")).expect("it is there");
     editor.wait_for_codes("plans/auth/step-7.md", &[]);
+    // A folder that the editor removes has no diagnostics any more.
+    place.write("plans/auth/step-7.md", "---\nstatus: what\n---\n# Seven\n");
+    editor.wait_for_codes("plans/auth/step-7.md", &["unknown-status"]);
+    let uri = editor.uri("plans/web/step-1.md");
+    editor.notify("textDocument/didClose", json!({"textDocument": {"uri": uri}}));
+    let folder = json!({"uri": format!("file://{}", editor.root), "name": "work"});
+    editor
+        .notify("workspace/didChangeWorkspaceFolders", json!({"event": {"added": [], "removed": [folder]}}));
+    editor.wait_for_codes("plans/auth/step-7.md", &[]);
     assert_eq!(editor.end(), 0);
 }
 

@@ -64,15 +64,7 @@ impl Published {
 
     fn publish_others(&mut self, outbox: &Outbox, encoding: Encoding, tree: &Tree) {
         let chosen = others(tree);
-        let is_gone = |path: &&PathBuf| path.starts_with(&tree.root) && !chosen.contains_key(*path);
-        let gone: Vec<_> = self.others.keys().filter(is_gone).cloned().collect();
-        for path in gone {
-            self.others.remove(&path);
-            if !tree.is_open(&path) {
-                let uri = uri::of_path(&path);
-                outbox.publish(&uri, &json!({"uri": uri, "diagnostics": []}));
-            }
-        }
+        self.clear(outbox, tree, |it| !chosen.contains_key(it));
         for (path, problems) in chosen {
             let related = problems.iter().map(|it| related_of(tree, it)).collect::<Vec<_>>();
             let hash = blake3::hash(format!("{problems:?} {related:?}").as_bytes());
@@ -82,6 +74,24 @@ impl Published {
             let problems: Vec<_> = problems.into_iter().cloned().collect();
             let (uri, items) = of_file(tree, encoding, &path, &problems);
             outbox.publish(&uri, &json!({"uri": uri, "diagnostics": items}));
+        }
+    }
+
+    /// Clears the diagnostics of a tree that the server no longer serves. No file of the tree is open.
+    pub(super) fn removed(&mut self, outbox: &Outbox, tree: &Tree) {
+        self.clear(outbox, tree, |_| true);
+    }
+
+    /// Clears the diagnostics of those files of a tree that are not open and for which `is_gone` returns true.
+    fn clear(&mut self, outbox: &Outbox, tree: &Tree, is_gone: impl Fn(&PathBuf) -> bool) {
+        let is_gone = |it: &&PathBuf| it.starts_with(&tree.root) && is_gone(it);
+        let gone: Vec<_> = self.others.keys().filter(is_gone).cloned().collect();
+        for path in gone {
+            self.others.remove(&path);
+            if !tree.is_open(&path) {
+                let uri = uri::of_path(&path);
+                outbox.publish(&uri, &json!({"uri": uri, "diagnostics": []}));
+            }
         }
     }
 

@@ -304,6 +304,7 @@ impl Server {
         for tree in gone {
             self.watchers.remove(&tree.root);
             self.changes.remove(&tree.root);
+            self.published.removed(&self.outbox, &tree);
         }
     }
 
