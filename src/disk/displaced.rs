@@ -105,19 +105,19 @@ pub(super) fn keep(disk: &dyn Disk, root: &Path, version: &Path, why: KeptWhy) -
     let dir = version.parent().and_then(Path::parent).unwrap_or(root).join(DISPLACED);
     let parsed = VersionName::parse(name);
     let path = parsed.as_ref().map_or_else(|| PathBuf::from(name), |it| it.path.shown());
-    let mut at = name.to_os_string();
+    let mut kept = version.to_path_buf();
     if let Some(parsed) = parsed {
         for id in parsed.id..parsed.id + 100 {
-            let wanted = kept_name(why, id, &parsed.path);
-            match rename_new(disk, version, &dir.join(&wanted)) {
+            let wanted = dir.join(kept_name(why, id, &parsed.path));
+            match rename_new(disk, version, &wanted) {
                 Err(error) if is(&error, Errno::EXIST) => continue,
-                Ok(()) => at = wanted,
+                Ok(()) => kept = wanted,
                 Err(_) => {}
             }
             break;
         }
     }
-    Kept { path, kept: dir.strip_prefix(root).unwrap_or(&dir).join(at), why }
+    Kept { path, kept: kept.strip_prefix(root).unwrap_or(&kept).to_path_buf(), why }
 }
 
 /// Lists preserved texts, including readable ones of other users and of other state homes. Changes nothing.

@@ -362,14 +362,16 @@ impl Locked<'_> {
         Needed { log, versions }
     }
 
-    /// Moves a displaced version to the directory `undo`. Removes it if undo does not need it, or if it cannot be moved.
+    /// Moves a displaced version to the directory `undo` if undo needs it, and removes it otherwise. A version that cannot be
+    /// moved stays where it is until the next sweep.
     ///
     /// The caller ensures that no program writes into the version.
     pub(super) fn retire(&self, at: &Path, version: &VersionName, needed: &Needed) {
         let disk = &*self.plans.disk;
         let to = self.plans.known_state_dir().join(UNDO).join(version.encode());
-        let is_moved = needed.has(version) && disk.rename(at, &to, Rename::Replace).is_ok();
-        if !is_moved {
+        if needed.has(version) {
+            disk.rename(at, &to, Rename::Replace).ok();
+        } else {
             disk.remove(at).ok();
         }
     }

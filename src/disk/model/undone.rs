@@ -261,6 +261,20 @@ fn a_change_of_several_files_is_undone_whole_or_not_at_all_whichever_call_failed
 }
 
 #[test]
+fn a_text_that_undo_needs_survives_a_sweep_in_which_a_call_fails() {
+    let start = start().after_long();
+    let quiet = start.after_kill();
+    drop(quiet.plans().lock(&mut || {}).unwrap());
+    for call in 1..=quiet.calls() {
+        let machine = start.failing_at(call, Fault::Broken);
+        drop(machine.plans().lock(&mut || {}));
+        let next = machine.after_long();
+        assert_eq!(undo(&next.plans()).as_deref(), Some("set"), "{call}");
+        assert_eq!(next.text("/plans/p/step-1.md").as_deref(), Some("old\n"), "{call}");
+    }
+}
+
+#[test]
 fn a_first_change_that_was_not_recorded_is_named() {
     let start = Machine::with(&[("/plans/p/step-1.md", "old\n")]);
     let quiet = start.after_kill();
