@@ -422,9 +422,9 @@ function page() {
   const end_of = (nth) => select(rows(here()?.closest('.column') ?? document).at(nth));
   function sideways(by) {
     const column = here()?.closest('.column'), list = all('.column').filter((it) => rows(it).length);
-    if (!column) return select(rows($('#column-ready') ?? main)[0]);
+    if (!column) return select(rows($('#column-ready:has(a)') ?? main)[0]);
     const next = list[list.indexOf(column) + by];
-    if (next) select(rows(next)[Math.min(rows(column).indexOf(here()), rows(next).length - 1)]);
+    if (next) select(rows(next)[rows(column).indexOf(here())] ?? rows(next).at(-1));
   }
   // The step that keys are about: the selected one, else the one of the page.
   const link = () => here() && $('a.title', here()).getAttribute('href');
