@@ -81,8 +81,9 @@ impl Locked<'_> {
     /// Undoes the operations of a batch, last operation first. The first `n_done` operations are known to be done, and
     /// only the next one may have begun. After a crash the number is not known, and `n_done` is `None`.
     ///
-    /// If another program has changed a file since the batch, that program's text stays in the file, and the text from
-    /// before the batch stays in `displaced/`.
+    /// If another program has changed a file since the batch, only the batch's change is removed from that program's text
+    /// (see [`without`]). Where this is not possible, the text stays as it is, and the text from before the batch stays in
+    /// `displaced/`.
     pub(super) fn back(&mut self, journal: &Journal, n_done: Option<usize>) -> Result<(), DiskError> {
         let n_begun = n_done.map_or(journal.ops.len(), |it| journal.ops.len().min(it + 1));
         for (n, op) in journal.ops.iter().enumerate().take(n_begun).rev() {
@@ -100,9 +101,9 @@ impl Locked<'_> {
                         None => self.is_renamed(journal, n, from, to),
                     };
                     if is_renamed && self.is_doubled(from, to) {
-                        // After a crash, the file that has the old name now may be unrelated: it may have been created
-                        // long after the rename. The text from before the batch may then exist nowhere else. That text
-                        // is not passed to `resolve_recreated`, so a file that contains it is reported.
+                        // `resolve_recreated` reports the renamed file unless it contains `text`. After a crash, the file
+                        // that has the old name now may have been created long after the rename. The renamed file may
+                        // then be the only one with the text from before the batch, so that text is not passed.
                         let text = if n_done.is_some() {
                             Self::renamed_text(journal, n)
                         } else {
@@ -332,7 +333,8 @@ fn put_text(journal: &Journal, n: usize) -> Option<Content> {
 }
 
 /// Reverts the change from `before` to `after` in a text that an editor made from `after`. `None` if the text is `after`
-/// itself, if the change only removed text, or if the text does not contain the change exactly as it was made.
+/// itself, if the change only removed text, or if the text neither begins like `after` up to the end of the change nor ends
+/// like `after` from the start of the change.
 fn without(text: &[u8], before: &[u8], after: &[u8]) -> Option<Vec<u8>> {
     let n_before = before.iter().zip(after).take_while(|(old, new)| old == new).count();
     let (old, new) = (&before[n_before..], &after[n_before..]);

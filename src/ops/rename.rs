@@ -393,7 +393,7 @@ mod tests {
         assert_eq!(text("other/step-2.md"), broken);
         assert_eq!(text("_archive/gone/step-1.md"), "[a](../old/)\n");
         assert_eq!(text("_decisions/20261121T091403.250Z-topic.md"), decision);
-        let hint = "links to `old` in plans/other/step-2.md, plans/_decisions/20261121T091403.250Z-topic.md stay, because planwatch does not edit them";
+        let hint = "links to `old` in plans/other/step-2.md, plans/_decisions/20261121T091403.250Z-topic.md stay: planwatch does not edit these files";
         assert_eq!(report.hints, [hint]);
     }
 }

@@ -304,7 +304,7 @@ mod tests {
         assert_eq!(text("p/step-4.md"), format!("# Four\n{}", section.replace("step-1", "step-3")));
         assert_eq!(text("q/plan.md"), "# Q\r\n\r\n[a](../p/step-3.md?x) [b](step-1.md)\r\n");
         assert_eq!(text("_decisions/20261121T091403.250Z-topic.md"), decision);
-        let hint = "links to `p/step-1.md` in plans/_decisions/20261121T091403.250Z-topic.md stay, because planwatch does not edit it";
+        let hint = "links to `p/step-1.md` in plans/_decisions/20261121T091403.250Z-topic.md stay: planwatch does not edit this file";
         assert_eq!(report.hints, [hint]);
     }
 }

@@ -21,8 +21,8 @@ const PHRASES: [(&str, &str, &str); 17] = [
         "finish or skip them, or give `force`",
         "finish or skip them, or send `force` to the route of the verb",
     ),
-    // Only the tools that can complete a plan have an argument `force`, and their hint contains the phrase above. For
-    // tools, the following phrases about `--force` are therefore left out.
+    // The refusal with the phrase above comes only from tools that have an argument `force`. Most tools have none, so they
+    // get nothing in place of the following phrases about `--force`.
     (
         ", or use --force, which is recorded",
         "",

@@ -119,7 +119,11 @@ fn check_configured(
         || request.database.as_ref().is_some_and(|it| config.claims != ClaimsAt::Url(it.clone()));
     if differs {
         let message = "planwatch.toml has another remote, branch or database in [sync]";
-        return Err(Error::conflict("registry-differs", message, "edit [sync] in planwatch.toml"));
+        return Err(Error::conflict(
+            "registry-differs",
+            message,
+            "edit [sync] in planwatch.toml, then run `planwatch sync init` again",
+        ));
     }
     let sync = Sync::required(context)?;
     if request.mode == Mode::Write {

@@ -41,8 +41,7 @@ pub(super) fn merge(
         if let Ok(whole) = whole {
             return clean(whole.as_deref().unwrap_or(one));
         }
-        // The missing entries cannot be added to the list of this side. If the list of OURS can be edited, the entries are
-        // merged into it below. Otherwise the key is in conflict.
+        // Entries that `side` lacks cannot be added to its list. The code below tries to add entries to the list of OURS.
     }
     match [base, ours, theirs].map(Side::has_header) {
         [_, true, true] => {}
@@ -232,8 +231,8 @@ impl<'a> Merge<'a> {
             let read = [base, ours, theirs].map(|it| entries::read(it.get(key)));
             let had_entries = read[0].as_ref().is_some_and(|it| !it.is_empty());
             let [Some(before), Some(own), Some(mut other)] = read else {
-                // A value that is not a list is merged like any other value. But if entries must be added to it, the whole
-                // file is merged by lines. If the base has a list with entries, the key is in conflict.
+                // At least one value is not a list. The file is merged by lines if entries must be added. Otherwise the key
+                // is in conflict if the base has a list with entries, and is merged like any other key if it has none.
                 if !extra.is_empty() {
                     return None;
                 }
@@ -242,9 +241,8 @@ impl<'a> Merge<'a> {
             };
             entries::drop_heading(&mut other, base.piece(key));
             let one = one_of(base.piece(key), ours.piece(key), theirs.piece(key));
-            let is_whole =
-                entries::missing(&before, if one == Some(ours.piece(key)) { &own } else { &other });
-            if one.is_some() && extra.is_empty() && is_whole.is_empty() {
+            let lacking = entries::missing(&before, if one == Some(ours.piece(key)) { &own } else { &other });
+            if one.is_some() && extra.is_empty() && lacking.is_empty() {
                 continue;
             }
             let mut new = entries::missing(&other, &own);

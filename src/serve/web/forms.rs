@@ -124,7 +124,7 @@ pub(super) fn update(visit: &Visit, step: &StepShape) -> Markup {
                 form class="stack" method="post" action="/do" data-act="update" data-keep="" id="forced" {
                     (whose(visit, &step.id))
                     input type="hidden" name="force" value="true";
-                    p class="quiet" { "It still waits. This is recorded as forced." }
+                    p class="quiet" { "The step is still waiting. The change is recorded as forced." }
                     label for="forced-message" { "Reason " span class="quiet" { "(optional)" } }
                     input id="forced-message" name="message";
                     div class="buttons" {

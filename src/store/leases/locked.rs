@@ -188,8 +188,8 @@ impl<'a> Locked<'a> {
         Error::Failed { code, message, hint }
     }
 
-    /// Renews the lease: it begins again now, with the length `lease` if that is given. Returns the lease's new end; `None` if the claim has no record, or if the record
-    /// cannot be written.
+    /// Renews the lease: it begins again now, with the length `lease` if that is given. Returns the lease's new end; `None`
+    /// if the claim has no record, or if the record cannot be written.
     pub(crate) fn renew(&self, step: &StepId, claim: &str, lease: Option<i64>) -> Option<Time> {
         let own = self.get(&self.leases.key(step)).filter(|it| it.claim == claim);
         let mut found = match own {

@@ -83,10 +83,10 @@ pub(crate) fn follow_links(
         read_only.filter(|it| it.content.as_ref().is_ok_and(|it| links(&it.bytes))).map(|it| it.path),
     );
     let shown: Vec<_> = left.iter().map(|it| shown_path(&context.root_name(), it)).collect();
-    let them = if shown.len() == 1 { "it" } else { "them" };
+    let these = if shown.len() == 1 { "this file" } else { "these files" };
     let said = || {
         let (name, files) = (renamed.name(), few(&shown, MOST_NAMED));
-        format!("links to `{name}` in {files} stay, because planwatch does not edit {them}")
+        format!("links to `{name}` in {files} stay: planwatch does not edit {these}")
     };
     (!shown.is_empty()).then(said)
 }

@@ -118,7 +118,7 @@ impl Reader<'_> {
     fn blank(&mut self, at: usize) {
         match self.state {
             State::Paragraph(_) => self.end_block(at),
-            // The list's last items end at the next line that is not blank.
+            // The next line that is not blank ends the last item of each open list.
             State::List => self.state = State::AfterList,
             State::Between | State::AfterList => {}
         }
