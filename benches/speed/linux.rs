@@ -32,7 +32,7 @@ struct Bench {
     claimed: OnceLock<Corpus>,
 }
 
-/// The number of plans of the small corpus, and of the corpus S, whose steps are claimed.
+/// The number of plans of the corpus S. There are two: `small`, and `claimed`, whose steps are all ready.
 const SMALL: usize = 100;
 
 /// The number of plans of the corpus with 11,000 files.
@@ -132,7 +132,7 @@ impl Options {
         while let Some(it) = rest.next() {
             match (it.as_str(), it.parse()) {
                 ("--quick", _) => options.is_quick = true,
-                // Cargo passes it to every benchmark.
+                // Cargo passes `--bench` to every benchmark.
                 ("--bench", _) => {}
                 ("--keep", _) => options.kept = rest.next().map(PathBuf::from),
                 (_, Ok(n_plans)) => options.n_plans = n_plans,

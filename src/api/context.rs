@@ -186,7 +186,7 @@ pub enum Notice {
     IndexRebuilt { why: String },
     /// The index on disk could not be used or updated. This answer uses data in memory instead.
     IndexInMemory { why: String },
-    /// A save that raced with a write of planwatch is not in its file; it was stored at the path `kept`.
+    /// The text of a save that raced with a write of planwatch is not in the file; it was stored at the path `kept`.
     Kept { path: String, kept: String, why: String },
     /// A change was made, but its record for `undo` could not be written.
     NotRecorded,

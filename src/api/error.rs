@@ -28,7 +28,7 @@ pub enum Error {
     WhichPlan { candidates: Vec<String>, is_active: bool, number: String },
     #[error("there is no step `{name}`")]
     NoSuchStep { name: String, steps: Vec<String> },
-    /// The phase needs no confirmation: `confirm_phases` does not list it, and none of its steps has a gate.
+    /// No phase of this name needs a confirmation: `confirm_phases` does not list it, and no step in it has a gate.
     #[error("there is no phase `{name}` to confirm")]
     NoSuchPhase { name: String, plan: String, nearest: Option<String>, known: Vec<String> },
     #[error("{message}")]

@@ -149,7 +149,7 @@ fn claims(text: &str) -> Option<ClaimsAt> {
     refs.or_else(|| is_database(text).then(|| ClaimsAt::Url(text.to_owned())))
 }
 
-/// Whether a text is the URL of a database and contains no password. A file of the repository must not contain one.
+/// Whether a text is the URL of a database and contains no password. A file of the repository must not contain a password.
 pub fn is_database(text: &str) -> bool {
     let Some(rest) = ["postgres://", "postgresql://"].iter().find_map(|it| text.strip_prefix(it)) else {
         return false;

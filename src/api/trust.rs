@@ -1,7 +1,7 @@
 //! `trust`: commands that came with a repository run only after a user of this machine has trusted them.
 //!
 //! A record in the user's state directory contains the path of the command's file and the hash of exactly what would run. If
-//! the command, its directory or a file that it names changes, the user has to trust it again.
+//! the command, its directory or a file that it names changes, the user has to trust the command again.
 
 use std::path::{Path, PathBuf};
 

@@ -455,7 +455,7 @@ pub(crate) struct ProblemShape {
     fixable: bool,
 }
 
-/// A problem as every surface shows it. The plans directory's own name is put before its path.
+/// A problem as every surface shows it. The plans directory's own name is put before the problem's path.
 pub fn problem(root: &str, problem: &Problem) -> Value {
     value(&ProblemShape {
         severity: problem.severity(),

@@ -134,7 +134,7 @@ fn config(disk: &dyn Disk, above: &[PathBuf], repository: Option<&Path>) -> Resu
                 return Err(refused(message, "replace it with a file"));
             }
             Err(DiskError::NotFound { .. }) => continue,
-            // The defaults are not used instead: the file may name another plans directory.
+            // The defaults are not used instead, because the file could name another plans directory.
             Err(error) => return Err(error.into()),
         };
         let text = String::from_utf8_lossy(&bytes);

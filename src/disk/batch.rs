@@ -1,10 +1,10 @@
 //! Several file operations as one unit.
 //!
-//! The journal is on disk before the first operation. After a crash the next holder of the lock finishes the batch. It
-//! undoes the batch instead if undoing had failed before, or if finishing fails, for example because another program changed
-//! a file. The progress of each operation is derived from the files and from the versions in `displaced/`, so it is not
-//! recorded while the batch runs. A name that is freed and reused in one batch would make the progress ambiguous; such
-//! a batch is refused.
+//! The journal is on disk before the first operation. (A state directory that is not verified as our own gets no journal.)
+//! After a crash the next holder of the lock finishes the batch. It undoes the batch instead if an earlier attempt to undo
+//! it failed, or if finishing fails, for example because another program changed a file. The progress of each operation is
+//! derived from the files and from the versions in `displaced/`, so it is not recorded while the batch runs. A name that is
+//! freed and reused in one batch would make the progress ambiguous; such a batch is refused.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -585,7 +585,7 @@ impl Locked<'_> {
             names.filter_map(|name| self.plans.root.join(name).parent().map(Path::to_path_buf)).collect();
         for dir in dirs {
             match self.plans.disk.sync_dir(&dir) {
-                // The directory was never created, or it was renamed, and its new parent is also in `dirs`.
+                // The directory was never created, or it has been renamed. A renamed one has its new parent in `dirs`, too.
                 Err(_) if self.plans.disk.lstat(&dir).is_err_and(|error| is(&error, Errno::NOENT)) => {}
                 other => other.map_err(|error| DiskError::writing(&dir, error))?,
             }

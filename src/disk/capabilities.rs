@@ -109,7 +109,7 @@ impl PlansDir {
     pub fn is_being_written(&self) -> Option<bool> {
         let is_held = |path: &Path| self.disk.lock(path, std::time::Duration::ZERO).map(|it| it.is_none());
         let shared = self.root.join(RUNTIME).join(super::runtime::LOCK);
-        // If the lock file cannot be opened, it belongs to another user. In that case the lock on the directory decides.
+        // A lock file of another user cannot be opened. Unless the lock file is locked, the lock on the directory decides.
         let found = self.disk.lstat(&shared).ok().and_then(|_| is_held(&shared).ok());
         match is_held(&self.root) {
             _ if found == Some(true) => found,

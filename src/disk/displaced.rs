@@ -30,9 +30,9 @@ pub(super) const DRAFT: u32 = 0o1000;
 /// A text that is preserved because it is in no plan file, or a foreign `.planwatch` directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Kept {
-    /// The plan file it belongs to, relative to the plans directory.
+    /// The plan file that the text belongs to, relative to the plans directory; `.planwatch` for a foreign directory.
     pub path: PathBuf,
-    /// The location of the text, relative to the plans directory.
+    /// The location of the text or the directory, relative to the plans directory.
     pub kept: PathBuf,
     pub why: KeptWhy,
 }
@@ -44,8 +44,8 @@ pub enum KeptWhy {
     /// Another program saved at the same time, and another text than this one is in the file. Usually two saves raced with a
     /// write, and this is the earlier one.
     Overtaken,
-    /// The text from before a write that was interrupted, usually a write in place; or a text of an unfinished batch that
-    /// was discarded.
+    /// The text from before a write that was interrupted, usually a write in place; or a text from the journal of a batch
+    /// that a command discarded.
     Interrupted,
     /// A whole `.planwatch` directory that this machine did not make.
     Foreign,

@@ -37,8 +37,8 @@ impl PlansDir {
 }
 
 impl Reach<'_> {
-    /// Reads a file, or the files below a directory, sorted by path. Below a directory, only files are read whose path
-    /// `is_wanted` accepts. `path` may name a directory only if the user typed it.
+    /// Reads a file, or the files below a directory, sorted by path. Below a directory, only the files whose path
+    /// `is_wanted` accepts are read. `path` may name a directory only if the user typed it.
     ///
     /// A file below the named directory that cannot be read or is too large is reported in [`OutsideFiles::unread`], and so
     /// is a directory that cannot be listed. Symbolic links in `path` are followed as far as `origin` allows. Links below
@@ -99,7 +99,7 @@ impl OutsideFiles {
     /// Records a directory that could not be listed. If it is the named directory itself, returns the error.
     fn unlisted(&mut self, root: &Path, error: walkdir::Error) -> Result<(), DiskError> {
         let path = error.path().unwrap_or(root).to_path_buf();
-        // Only a loop of symbolic links has no I/O error, and no links are followed here.
+        // Only the error of a loop of symbolic links contains no I/O error, and no links are followed here.
         let Some(cause) = error.into_io_error() else { return Ok(()) };
         let error = DiskError::reading(&path, cause);
         if path == root {

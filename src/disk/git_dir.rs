@@ -169,7 +169,8 @@ fn is_ref_name(name: &str) -> bool {
     name.starts_with("refs/") && Path::new(name).components().all(is_plain)
 }
 
-/// Whether `packed-refs` contains a branch. Also true if the file cannot be read, for example because it is too large.
+/// Whether `packed-refs` contains a branch. Also true if the file exists and cannot be read, for example because it is too
+/// large.
 fn is_packed(disk: &dyn Disk, common: &Path, branch: &str) -> bool {
     let bytes = match read_file(disk, &common.join("packed-refs")) {
         Ok(bytes) => bytes,

@@ -19,7 +19,7 @@ use super::write_lock::{Lengths, Locked};
 /// How long after its last modification a file may still be in the middle of a save.
 const YOUNG_NS: i128 = 2_000_000_000;
 
-/// The lengths of a file, in bytes, that a command has read and written while it changes the file.
+/// The lengths, in bytes, of the texts that a command has read and written while it changes one file.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Known {
     /// The greatest length that was read, or 0.

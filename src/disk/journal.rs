@@ -95,7 +95,7 @@ const LINK: u8 = b'l';
 
 const HEAD: &[u8] = b"planwatch journal 1\n";
 
-/// A batch that a crash interrupted, and that was finished or undone when the lock was next taken.
+/// A batch that was interrupted, and that was finished or undone when the lock was next taken.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Recovered {
     pub verb: String,
@@ -106,7 +106,7 @@ pub struct Recovered {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     Finished,
-    /// The batch was undone, because undoing had failed before or because finishing failed, for example because another
+    /// The batch was undone: an earlier attempt to undo it had failed, or it could not be finished. For example, another
     /// program had changed a file.
     TakenBack,
 }
@@ -117,9 +117,9 @@ pub struct Unfinished {
     pub id: String,
     pub verb: String,
     pub at: String,
-    /// Its journal, relative to the plans directory.
+    /// The path of the batch's journal, relative to the plans directory.
     pub journal: PathBuf,
-    /// All its operations; some may be done.
+    /// All operations of the batch. Some of them may already be done.
     pub ops: Vec<FileOp>,
     pub(super) number: u64,
 }

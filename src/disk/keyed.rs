@@ -25,7 +25,7 @@ use super::request_key::{Due, Keyed};
 use super::runtime::Trust;
 use super::write_lock::{Done, Locked, Written};
 
-/// How often an edit is tried. After that, the other program's save stays in the file.
+/// An edit is tried at most this many times. After that, the other program's save stays in the file.
 const TRIES: usize = 5;
 
 const LIMIT: u64 = 64 << 20;

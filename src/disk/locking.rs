@@ -33,7 +33,7 @@ impl PlansDir {
     /// directory if that is another directory. Then they lock the plans directory itself. The second part also excludes
     /// users who cannot open `.planwatch/lock`, and it stays locked if `.planwatch` is deleted.
     ///
-    /// After taking the lock, finishes or undoes a batch that a crash interrupted, and cleans up displaced versions.
+    /// After taking the lock, finishes or undoes an interrupted batch, and cleans up displaced versions.
     pub fn lock(&self, waiting: &mut dyn FnMut()) -> Result<Locked<'_>, DiskError> {
         let mut wait = LockWait { since: Instant::now(), waiting: Some(waiting) };
         for _ in 0..LOCK_TRIES {

@@ -9,8 +9,8 @@ use std::path::{Component, Path, PathBuf};
 
 use super::error::DiskError;
 
-/// Directories in the state directory. They contain, in this order: displaced versions of plan files; the undo log; and
-/// directories that are not yet renamed to their final path.
+/// Directories in the state directory. They contain, in this order: displaced versions of plan files; the undo log and the
+/// versions that `undo` needs; and directories that are not yet renamed to their final path.
 pub(super) const DISPLACED: &str = "displaced";
 pub(super) const UNDO: &str = "undo";
 pub(super) const BUILDING: &str = "building";
@@ -98,7 +98,7 @@ impl VersionName {
         with_path(head, &self.path)
     }
 
-    /// Returns `None` for a name that is not planwatch's.
+    /// Returns `None` for a name of another form.
     pub(super) fn parse(name: &OsStr) -> Option<Self> {
         let bytes = name.as_bytes();
         let marked = |origin: Origin| Some((origin, bytes.strip_prefix(origin.mark().as_bytes())?));

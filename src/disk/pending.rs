@@ -24,7 +24,7 @@ impl PlansDir {
         self.disk.lstat(&self.state_dir().join(super::journal::JOURNAL)).is_ok()
     }
 
-    /// Returns a change that a crash interrupted and that no command has finished or undone yet.
+    /// Returns a change that was interrupted and that no command has finished or undone yet.
     ///
     /// `None` while a process holds the lock, because that process may be making the change.
     pub fn pending(&self) -> Option<Pending> {

@@ -132,7 +132,7 @@ impl PlansDir {
     }
 
     /// Returns the state directory, usually `.planwatch`. It is created if there is a plan but no `.planwatch`. `None`
-    /// if there is none and none is created, or if it may be used only for the lock and displaced versions.
+    /// if there is no state directory and none is created, or if it may be used only for the lock and displaced versions.
     ///
     /// A reader creates nothing in a directory without plans or in a foreign `.planwatch`.
     pub fn runtime_dir(&self) -> Option<PathBuf> {

@@ -36,7 +36,7 @@ pub struct Project {
 /// What a call found or did in addition to its task. Callers report it even if the call failed.
 #[derive(Debug, Default)]
 pub struct ProjectReport {
-    /// The change that a crash had interrupted and that this call finished or undid.
+    /// The interrupted change that this call finished or undid.
     pub recovered: Option<Recovered>,
     pub kept: Vec<Kept>,
 }
@@ -146,7 +146,7 @@ impl Project {
         })
     }
 
-    /// Finishes or undoes a change that a crash interrupted, and removes displaced versions that are no longer needed.
+    /// Finishes or undoes an interrupted change, and removes displaced versions that are no longer needed.
     ///
     /// Does nothing if there is no state directory.
     pub fn settle(&self, waiting: &mut dyn FnMut(), report: &mut ProjectReport) -> Result<(), DiskError> {

@@ -2,7 +2,7 @@
 //!
 //! The log contains a record of each write. The version that the write displaced is retained until about a hundred more
 //! writes are recorded. Log and versions are not synced, so some of them may be missing after a power cut. `undo` never
-//! touches a file whose content differs from the recorded one.
+//! replaces or removes a file whose content differs from the recorded one.
 
 mod choice;
 mod gap;

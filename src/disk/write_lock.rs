@@ -26,7 +26,7 @@ pub(super) const WAITS: usize = 10;
 
 /// The lock of a plans directory, and the only way to change its plan files.
 ///
-/// When a method returns, its changes of plan files are durable. Drop releases the lock.
+/// When a method has succeeded, its changes of plan files are durable. Drop releases the lock.
 #[derive(Debug)]
 pub struct Locked<'a> {
     pub(super) plans: &'a PlansDir,
@@ -87,7 +87,7 @@ pub struct Written {
 pub enum Done {
     Replaced,
     Created,
-    /// The file already contained these bytes; it was not touched.
+    /// The text already contained the change; the file is as its editors saved it.
     Nothing,
     /// The edit returned `None`; the file is as its editors saved it.
     Refused,
@@ -190,7 +190,8 @@ impl<'a> Locked<'a> {
         }
     }
 
-    /// Writes a new version of a file into `displaced/`, with the attributes of the file, and syncs it.
+    /// Writes a new version of a file into `displaced/`, and syncs it. If `like` is given, the version gets the mode and,
+    /// as far as permitted, the owner of `like`, and the extended attributes of the file.
     pub(super) fn draft(
         &self,
         id: u64,

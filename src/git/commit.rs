@@ -250,8 +250,8 @@ impl Git {
         self.write_index(&lost.map(|(a, b)| (a.clone(), b.clone())).collect(), any)
     }
 
-    /// After a failed commit, replaces the entries that it wrote into the index with those of `HEAD`, unless they have
-    /// changed since.
+    /// After a failed commit, sets each entry that the commit wrote into the index back to the entry of `HEAD`. An entry
+    /// that has changed since then stays as it is.
     fn unstage(&self, staged: &Entries, files: &[FileVersion]) -> Result<(), GitError> {
         let head = self.head_commit()?;
         let named = staged.values().flatten().map(|it| &it.1).next();

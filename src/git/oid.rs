@@ -16,7 +16,7 @@ impl Oid {
         &self.0
     }
 
-    /// Whether it stands for "no object", as in the diff of a created file.
+    /// Whether this name stands for "no object", as in the diff of a created file.
     pub fn is_null(&self) -> bool {
         self.0.bytes().all(|it| it == b'0')
     }

@@ -34,8 +34,9 @@ impl Git {
         Ok(None)
     }
 
-    /// Returns the commit onto which the last rebase moved the branch, and the commit of the branch before the rebase. `None`
-    /// if the last change of `HEAD` was not the end of a rebase.
+    /// Returns the commit onto which the last rebase moved the branch, and the commit of the branch before the rebase.
+    /// `None` if the last change of `HEAD` was not the end of a branch's rebase, or if the reflogs do not show these
+    /// commits.
     pub fn last_rebase(&self) -> Result<Option<(Oid, Oid)>, GitError> {
         let Some((onto, branch)) = read_last_rebase(&self.reflog("HEAD", 10_000)?) else {
             return Ok(None);
@@ -76,7 +77,7 @@ fn read_last_rebase(log: &str) -> Option<(Oid, String)> {
     Some((Oid::read(start.as_bytes())?, branch.to_owned()))
 }
 
-/// Reads the commit before the last rebase in the reflog of a branch. `None` if the branch changed after it.
+/// Reads the commit before the last rebase in the reflog of a branch. `None` if the branch changed after the rebase.
 fn read_commit_before_rebase(log: &str) -> Option<Oid> {
     let mut entries = log.lines().filter_map(|it| it.split_once(' '));
     entries.next().filter(|(_, why)| why.starts_with("rebase (finish)"))?;

@@ -68,7 +68,7 @@ fn read_line(line: &[u8]) -> Option<FileStatus> {
 }
 
 impl Git {
-    /// The files below these paths that differ. Ignored files are left out.
+    /// Lists the differing files below these paths. Ignored files are left out.
     pub fn status(&self, paths: &[impl AsRef<Path>]) -> Result<Vec<FileStatus>, GitError> {
         let words = [
             "status",

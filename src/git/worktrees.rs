@@ -22,7 +22,7 @@ const LONGEST_WAIT: Duration = Duration::from_secs(3);
 
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// The most paths of one command line.
+/// The maximum number of paths on one command line.
 const MOST_PATHS: usize = 500;
 
 /// The mode of an entry that names a commit of another repository.
@@ -162,7 +162,7 @@ impl Git {
         RealDisk.lstat(&self.root.join(OsStr::from_bytes(path)).join(".git")).is_ok()
     }
 
-    /// Commits everything in this working tree that is not ignored. `None` if there is nothing to commit.
+    /// Commits everything in this working tree except ignored files. `None` if there is nothing to commit.
     ///
     /// Refuses during a merge or a similar operation, because unresolved conflicts would be committed. Also refuses if the
     /// tree contains an untracked git repository, because git would commit only the id of its current commit.

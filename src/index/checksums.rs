@@ -1,8 +1,8 @@
 //! Checksums of tables, which show whether another program or a fault has added, changed or deleted rows. They cover the
 //! schema and the full-text index, whose rows SQLite writes itself. Rows of plans contain their own hash instead.
 //!
-//! Each table of the full-text index is divided into parts with one checksum each, so that after a small change only the
-//! changed parts are read.
+//! Each table of the full-text index is divided into parts with one checksum each. After a write, only the changed parts are
+//! read to compute their new checksums.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -194,7 +194,7 @@ pub(super) fn keep_all(connection: &Connection) -> Result<(), IndexError> {
     Ok(())
 }
 
-/// Stores the checksums of the touched parts; the others are unchanged.
+/// Stores the checksums of the touched parts and of the tables of settings; the others are unchanged.
 pub(super) fn keep(connection: &Connection, touched: &Touched) -> Result<(), IndexError> {
     let mut put = connection.prepare_cached("INSERT OR REPLACE INTO part VALUES (?1, ?2, ?3)")?;
     for config in CONFIGS {

@@ -5,11 +5,11 @@
 //! title. They are ranked by BM25, or in listing order if they are more than [`MANY`], too. The second group has all other
 //! matches, in listing order. The order does not depend on the document numbers, so every index gives the same result.
 //!
-//! Most documents are numbered in listing order, because the full-text index is filled in that order. So the matches
-//! below the [border](Listing) are read in listing order, and SQLite can stop as soon as it has enough of them. Changed
-//! plans get numbers from the border on. If there are enough matches below the border, a changed plan is searched only if
-//! it comes before the last of these matches in listing order. If more than [`FEW_OWNERS`] changed plans do so, all
-//! matches from the border on are read instead.
+//! Most documents are numbered in listing order, because the full-text index is filled in that order. So the matches below
+//! the [border](Listing) are read in listing order, and SQLite can stop as soon as it has enough of them. Changed plans get
+//! numbers from the border on. If there are enough matches below the border, a changed plan is searched only if it comes
+//! before the last of these matches in listing order. If more than [`FEW_OWNERS`] changed plans come before it, all matches
+//! from the border on are read instead.
 
 use std::ops::Range;
 

@@ -82,7 +82,8 @@ impl IndexFile {
     /// without a log, the last two are `None`.
     pub(super) fn names(&self) -> Names {
         let beside = |end| self.content.has_log().then(|| self.identity_of(end)).flatten();
-        // The database comes last, because the files next to a new database are created after it.
+        // The database comes last. The files next to a new database are created after it, so the old database is never
+        // combined with the log of a new one.
         let (log, shared) = (beside("-wal"), beside("-shm"));
         Names { database: self.identity(), log, shared }
     }
@@ -123,7 +124,7 @@ impl IndexFile {
         made.map(drop).map_err(|source| IndexError::unwritable(&self.dir, source))
     }
 
-    /// If the path is a directory, removes it if it is empty, and renames it otherwise.
+    /// If there is a directory at the path, moves it away: an empty directory is removed, any other is renamed.
     fn move_directory_aside(&self, path: &Path) -> io::Result<()> {
         if !fs::symlink_metadata(path).is_ok_and(|it| it.is_dir()) || remove_empty(path).is_ok() {
             return Ok(());

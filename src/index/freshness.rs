@@ -22,7 +22,8 @@ pub struct FileRow {
     /// Relative to the plan's directory, with `/`.
     pub name: String,
     pub stamp: Stamp,
-    /// The hash of the content. It is empty for an unreadable file, which is always in doubt.
+    /// The hash of the content. It is empty for a file that cannot be read or has just disappeared. Such a file is always in
+    /// doubt.
     pub hash: String,
     /// Whether the stamp is too young to be trusted.
     pub racy: bool,
@@ -64,7 +65,7 @@ impl FileRow {
     }
 
     /// Returns the row of a file that has just disappeared: an editor may be about to write it again. `None` once the file
-    /// has been missing for two seconds, or if it was empty.
+    /// has been missing for two seconds, or if it was empty and had not just lost its content.
     #[must_use]
     pub fn vanished(&self, now_ns: i64) -> Option<Self> {
         if self.is_vanished() {

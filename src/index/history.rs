@@ -33,8 +33,8 @@ impl History {
         Ok((Self { store }, opened))
     }
 
-    /// Describes the newest commit and the order of the commits; empty if nothing was read under this scope, or if the
-    /// stored list is damaged.
+    /// Returns the stored list, which describes the newest commit and the order of the commits. The result is empty if
+    /// nothing was read under this scope, or if the list is damaged.
     pub fn list(&self, scope: &[u8]) -> Result<Vec<u8>, IndexError> {
         let select = "SELECT value FROM meta WHERE key = ?1";
         Ok(self.value(select, params!["list"])?.and_then(|it| whole(scope, b"list", it)).unwrap_or_default())

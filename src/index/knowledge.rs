@@ -18,7 +18,7 @@ pub struct Knowledge {
 }
 
 impl Knowledge {
-    /// The names of the views that contain it.
+    /// The names of the views that contain knowledge.
     pub(super) const VIEWS: [&str; 3] = ["decisions", "insights", "scripts"];
 
     pub(super) fn fill(&self, connection: &Connection) -> Result<(), IndexError> {

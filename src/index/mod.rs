@@ -129,13 +129,14 @@ impl Index {
         })
     }
 
-    /// Prepares a write with a connection that has been open for a while: opens the file again if one of its names refers
-    /// to another file now.
+    /// Prepares a write with a connection that has been open for a while: opens the file again if the name of the database,
+    /// its log or its shared memory refers to another file now.
     pub fn ready(&mut self) -> Result<(), IndexError> {
         self.store.ready()
     }
 
-    /// Returns whether the open file still has its name; false in memory.
+    /// Returns whether the names of the database, its log and its shared memory still refer to the open files; false in
+    /// memory.
     pub fn has_its_name(&self) -> bool {
         self.store.has_its_name()
     }

@@ -1,4 +1,4 @@
-//! Serializes opening database files with a log among the threads of a process.
+//! Lets only one thread of a process at a time open a database file that has a log.
 //!
 //! SQLite opens the log's shared memory by name when a database is first read, and POSIX locks do not exclude threads of
 //! the same process. If a new database gets the name of an open one, both may use the same shared-memory file. A reader of

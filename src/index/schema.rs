@@ -30,7 +30,7 @@ pub(super) enum Content {
 }
 
 impl Content {
-    /// The suffix of the file names after the version.
+    /// The part of the file names between the version and `.db`.
     pub(super) fn word(self) -> &'static str {
         match self {
             Self::Plans => "",

@@ -200,14 +200,14 @@ impl Texts {
         Self { key, version: document.version(), documents: vec![document] }
     }
 
-    /// The texts of the plan of this row. The bodies of `plan` must be loaded.
+    /// The texts of the plan that `head` describes. The bodies of `plan` must be loaded.
     pub fn of_head(head: &Head, plan: &Plan) -> Self {
         let steps = plan.steps.iter().map(Document::of_step);
         let documents = std::iter::once(Document::of_plan(plan)).chain(steps).collect();
         Self { key: head.key.clone(), version: head.version, documents }
     }
 
-    /// Returns whether these are the texts of the plan of this row.
+    /// Returns whether these are the texts of the plan that `head` describes.
     pub fn are_of(&self, head: &Head) -> bool {
         self.key == head.key && self.version == head.version
     }

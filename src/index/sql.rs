@@ -1,7 +1,7 @@
 //! User queries: a single read-only statement over the views.
 //!
-//! Five safeguards are independent of each other: only some first keywords are accepted, only one statement is run,
-//! `PRAGMA query_only` is on, SQLite itself must report that the statement is read-only, and the database is created in
+//! Five safeguards are independent of each other: a statement must begin with one of a few keywords, only one statement is
+//! run, `PRAGMA query_only` is on, SQLite itself must report that the statement is read-only, and the database is created in
 //! memory for this query.
 
 use std::time::{Duration, Instant};

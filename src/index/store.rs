@@ -199,7 +199,8 @@ impl Store {
         written.map_err(|error| error.in_dir(dir))
     }
 
-    /// Prepares a write: fails if the file is damaged, and reopens it if one of its names refers to another file now.
+    /// Prepares a write: fails if the file is damaged, and reopens it if the name of the database, its log or its shared
+    /// memory refers to another file now.
     pub(super) fn ready(&mut self) -> Result<(), IndexError> {
         if self.is_damaged.get() {
             return Err(IndexError::damaged("nothing is written into it"));

@@ -128,8 +128,8 @@ fn checked(context: &Context, plan: &Plan, id: &StepId, path: &str, bytes: &[u8]
     }
 }
 
-/// Refuses a step that would wait for itself. This can happen if another step already depends on its number, or on "all
-/// previous steps".
+/// Refuses a step that would wait for itself. This can happen if another step already depends on the new step's number, or
+/// on "all previous steps".
 fn refuse_cycle(context: &Context, plans: &Plans, step: &Step, bytes: &[u8]) -> Result<(), Error> {
     if step.depends.is_empty() && step.ranges.is_empty() || cycles::has(plans, &step.id) {
         return Ok(());

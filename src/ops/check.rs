@@ -51,7 +51,7 @@ pub struct CheckReport {
     pub lines: Vec<Option<String>>,
     pub root: String,
     pub hints: Vec<String>,
-    /// What `--fix` did, or would do in a dry run. `problems` has only those that remain, so all in a dry run.
+    /// What `--fix` did, or would do in a dry run. `problems` contains the problems that remain: in a dry run, all of them.
     pub fixed: Option<ChangeReport>,
     /// The problems of the configuration, with their source lines.
     pub config: Vec<(Problem, Option<String>)>,

@@ -135,7 +135,7 @@ struct Ask<'a> {
     skip: &'a HashSet<StepId>,
 }
 
-/// A claim that is on disk and recorded.
+/// A claim that is in the step's file and recorded, or would be in a dry run.
 struct Grant {
     made: Made,
     why: String,
@@ -145,7 +145,7 @@ enum Taken {
     Granted(Box<Grant>),
     /// The step had too many failed or lapsed attempts; its status is now `failed`.
     Failed,
-    /// It is not ready any more, for example because another worker has claimed it.
+    /// The step is no longer ready, for example because another worker has claimed it.
     Gone,
 }
 
@@ -379,7 +379,8 @@ fn claim_step(ask: &Ask<'_>, named: &NamedStep, request: &ClaimRequest) -> Resul
     }
 }
 
-/// What an obstacle causes: an error if the caller named the step, otherwise a try with the next candidate.
+/// What an obstacle causes. For a step that the caller named: an error, unless the claim is forced. For a candidate: a try
+/// with the next one.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Wish {
     Named,

@@ -117,7 +117,7 @@ impl DecisionsReport {
         answer
     }
 
-    /// The first decision as an object of its own.
+    /// The first decision as a JSON object; null if there is none.
     pub fn first_to_json(&self) -> Value {
         let first = self.decisions.first();
         first.map(|it| view(&self.root, it, self.superseded_by(&it.id))).unwrap_or_default()

@@ -1,5 +1,5 @@
-//! `doctor`: diagnoses the setup. It repairs only two things: the index, and a change of the project's files (such as one by
-//! `init`) that was interrupted. On request, it discards an unfinished change of the plans.
+//! `doctor`: diagnoses the setup. It repairs only two things: the index, and an interrupted change of the project's files,
+//! such as one by `init`. On request, it discards an unfinished change of the plans.
 
 use std::path::{Path, PathBuf};
 
@@ -56,7 +56,7 @@ pub struct DiscardReport {
     pub at: String,
     /// The whole intended change as a diff. The part that was already made stays.
     pub diff: String,
-    /// The paths of the stored texts of the change that are not in their files.
+    /// The paths at which planwatch has stored the texts of the change that their files do not contain.
     pub kept: Vec<String>,
 }
 
@@ -182,7 +182,7 @@ fn case(context: &Context) -> Check {
     tried("upper and lower case", differs, "different", ("the same", hint))
 }
 
-/// Whether the file system has an ability; `can` is none if that was not tried.
+/// Whether the file system has an ability; `can` is none if the ability was not tested.
 fn tried(name: &'static str, can: Option<bool>, yes: &str, (no, hint): (&str, &str)) -> Check {
     match can {
         Some(true) => ok(name, yes),
@@ -298,7 +298,7 @@ fn kept(context: &Context, of_project: &[Kept]) -> Check {
 }
 
 /// Changes of plans that another user, or the same user with another state directory, left unfinished. `of_project`
-/// describes an unfinished change of the project's files.
+/// describes an unfinished change of the project's files; if there is one, only this change is reported.
 fn unfinished(context: &Context, of_project: Option<String>) -> Check {
     let name = "unfinished changes";
     if let Some(what) = of_project {

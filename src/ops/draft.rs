@@ -1,9 +1,9 @@
 //! `draft`: turns a conversation into requirements in several passes, and the requirements into steps.
 //!
 //! An agent answers the prompt of each pass, and planwatch decides what to do with the answer. The requirements are on disk
-//! from the first pass on. A pass replaces their file only if the file contains the bytes that the previous pass wrote, so
-//! a text that another program saves meanwhile is never replaced. The steps stay in memory until the passes end. Nothing
-//! here starts a process: the [`Answerer`] does.
+//! from the first pass on. A pass replaces their file only if the file has not changed since the previous pass wrote it or,
+//! in the first pass of a call, since it was read. So a text that another program saves meanwhile is never replaced. The
+//! steps stay in memory until the passes end. Nothing here starts a process: the [`Answerer`] does.
 
 mod conversation;
 mod document;

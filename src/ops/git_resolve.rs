@@ -287,7 +287,7 @@ impl Resolving<'_> {
     }
 
     /// Merges the versions of a file. If the file is a removed step and its versions conflict, the result has both texts,
-    /// because no one works on a removed step.
+    /// because no one works on a removed step. If that is impossible, the conflict stays.
     fn merge(&self, of: Versions<'_>) -> Merged {
         let words = &self.context.config.words;
         let merged = merge::merge(of, words, &self.lines);

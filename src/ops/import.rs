@@ -34,7 +34,7 @@ pub struct ImportReport {
     pub unmapped: Vec<Unmapped>,
     /// Files that could not be read, although others could.
     pub unread: Vec<Problem>,
-    /// Documents that were imported before, each with the plan made from it then. They were not imported again.
+    /// Documents and plans that were imported before, each with the plan made from it then. They were not imported again.
     pub already: Vec<(String, PlanId)>,
 }
 
@@ -243,7 +243,8 @@ fn sources(context: &Context, request: &ImportRequest) -> Result<(Vec<SourceFile
     Ok((files.into_iter().map(file).collect(), unread.into_iter().map(problem).collect()))
 }
 
-/// The filter for the files of a directory. If it contains another tool's store, only the store's files count.
+/// The filter for the files of a directory. If the directory contains another tool's store, only the store's files count.
+/// Otherwise, next to Markdown files, JSON Lines files do not count unless the directory is `.beads` itself.
 fn narrowed(all: &[String], is_beads: bool) -> fn(&str) -> bool {
     let has = |part: &str| all.iter().any(|it| it.starts_with(part));
     let has_end = |end: &str| all.iter().any(|it| it.ends_with(end));

@@ -103,8 +103,8 @@ fn decide(
     who: &Caller,
     message: Option<&str>,
 ) -> Result<StepUpdate, Error> {
-    // If the claim is no longer in the file, there is nothing to write, but the claim's owner can still end its record. The
-    // same is true if the claim was made in a working tree that has been removed.
+    // If the claim is no longer in the file, there is nothing to write, but the claim still has a record, which its owner can
+    // end. The same is true if the claim was made in a working tree that has been removed.
     let taken_back = plans.claims().taken_back(step).or_else(|| plans.claims().left_behind(step));
     if let Some(held) = taken_back.filter(|_| step.status.is(StepStatus::Pending)) {
         let is_owner = match &who.claim {

@@ -190,8 +190,8 @@ fn move_files(
         let before = context.plans.read(&from)?.bytes;
         let changes: Vec<_> = id_change(&before, new).into_iter().chain(more).collect();
         let after = linked(transaction::edit(&step.path, &before, &changes, STEP_KEYS)?);
-        // If the text of a step names a step with a higher number, that is not a dependency. So with another number, the
-        // same text may mean other dependencies.
+        // If the text of a step names a step with a higher number, that is not a dependency. So if a step gets another
+        // number, its unchanged text may mean other dependencies.
         let wanted: Vec<_> = step.depends.iter().filter(|it| **it != step.id).cloned().collect();
         let wanted = Waits { steps: &wanted, ranges: &step.ranges, gone };
         let after = relink::kept_waiting(context, &line.plan, (new, &path), after, &wanted)?;
@@ -216,8 +216,8 @@ fn move_files(
     Ok((line.plan, hints))
 }
 
-/// Refuses a position in which the step would wait for itself. For example, if it waits for a step that depends on "all
-/// previous steps", it must not become one of these. `file` is the step's file after the move.
+/// Refuses a position in which the step would wait for itself, unless it already does so. For example, if it waits for a
+/// step that depends on "all previous steps", it must not become one of these. `file` is the step's file after the move.
 fn refuse_cycle(
     context: &Context,
     (plans, plan): (&Plans, &Plan),

@@ -85,7 +85,7 @@ const LISTS: [&str; 8] =
 /// Keys whose value is one of a fixed set of words. The word is written in lower case.
 const CLOSED: [&str; 5] = ["priority", "category", "kind", "order", "confirm"];
 
-/// Keys that any caller may change. A change of any other key is refused if another worker has claimed the step.
+/// Keys that any caller may change. A change of any other key of a step that another worker has claimed needs `force`.
 const FREE: [&str; 5] = ["title", "priority", "due", "tags", "metadata"];
 
 /// Whether [`set`] accepts a key.
@@ -93,7 +93,8 @@ pub(crate) fn is_set_by_hand(key: &str) -> bool {
     REFUSED.iter().all(|(refused, _)| *refused != key)
 }
 
-/// Sets, extends, shrinks or removes a key. A change that would cause an error in the file is refused.
+/// Sets, extends, shrinks or removes a key. A change that would cause an error, an unknown word or an invalid date in the
+/// file is refused.
 pub fn set(context: &Context, request: &SetRequest) -> Result<ChangeReport, Error> {
     check_key(request)?;
     let status = match (&request.op, request.key.as_str()) {

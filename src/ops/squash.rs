@@ -251,7 +251,8 @@ impl Merged<'_> {
         Ok(Edits { bytes: after, ops, hints: relinked.hints, archived: moved })
     }
 
-    /// The new text of the first file: the front matters of all steps in one, and their texts below the new title.
+    /// The new text of the first file: the first step's front matter with values of the other steps, and the texts of all
+    /// steps below the new title.
     fn text(&self, plan: &Plan, before: &[u8], forced: Option<&NewAttempt>) -> Result<Vec<u8>, Error> {
         let kept = self.steps[0];
         let edited = transaction::edit(&kept.path, before, &self.changes(before), STEP_KEYS)?;
@@ -274,8 +275,8 @@ impl Merged<'_> {
         for (step, bytes) in self.steps.iter().zip(self.texts).filter(|it| it.0.has_file()) {
             let text = String::from_utf8_lossy(front_matter::split(bytes).body()).into_owned();
             let text = text.trim_matches(['\r', '\n']);
-            // A title that is only in the front matter would be lost: in the first step, the new title replaces it, and the
-            // front matter of the other steps is not copied.
+            // A title that is only in the front matter would be lost: in the first step, the new title replaces it, and from
+            // the other steps, it is not copied.
             if markdown::outline(text).title().is_none() {
                 body.extend(["\n# ", &step.title, "\n"]);
             }

@@ -97,7 +97,7 @@ pub struct StatsReport {
     pub weeks: Vec<Week>,
     pub ready_to_closed: Durations,
     /// For each number of tries, how many steps had that many. The attempt that completed a step counts as a try. Steps
-    /// without a try are left out.
+    /// without a try are left out, and also steps whose last attempt was made before `since`.
     pub tries: Vec<Tries>,
     /// The most frequent first.
     pub outcomes: Vec<OutcomeCount>,

@@ -36,7 +36,7 @@ pub struct SharedClaim {
     pub by: Option<String>,
     pub host: Option<String>,
     pub branch: Option<String>,
-    /// When the record was last written, by the clock of its machine.
+    /// When the record was last written, by the clock of the machine that wrote it.
     pub at: Option<Time>,
     /// This clone made the claim.
     pub own: bool,

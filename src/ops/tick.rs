@@ -25,7 +25,8 @@ pub struct TickRequest {
     pub by: Option<String>,
 }
 
-/// Ticks or clears the box if its line is still the one that was shown. A box in the requested state stays.
+/// Ticks or clears the box if its line is still the one that was shown. It is no error if the box has the requested state
+/// already.
 pub fn tick(context: &Context, request: &TickRequest) -> Result<ChangeReport, Error> {
     let mark = if request.ticked { b'x' } else { b' ' };
     let did = if request.ticked { "task ticked" } else { "task cleared" }.to_owned();

@@ -14,7 +14,7 @@ pub enum Look {
     Skipped,
     /// Only attempts have this look: the work was done in part.
     Partial,
-    /// The file has a word that planwatch does not know.
+    /// The status or the outcome is not known, or is a word that planwatch does not know.
     Unknown,
 }
 

@@ -169,7 +169,7 @@ impl Claims {
         self.held.get(step).map(Vec::as_slice).unwrap_or_default()
     }
 
-    /// Returns why the claim in the step's file may be taken over. `None`: the claim is in force, the file contains no
+    /// Returns why the claim in the step's file can be taken over. `None`: the claim is in force, the file contains no
     /// claim, or the step is not in progress.
     ///
     /// If this machine has no record of the claim, or only a record that its work has ended, the claim lapses by its own

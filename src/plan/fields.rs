@@ -138,13 +138,13 @@ impl<'a> Fields<'a> {
         found
     }
 
-    /// An unknown priority is only reported, and the default applies.
+    /// An unknown priority is only a warning, and the default applies.
     pub(crate) fn priority(&mut self) -> Option<Priority> {
         let known = Priority::ALL.map(Priority::word);
         self.word_or(Code::UnknownWord, "priority", Priority::read, &known)
     }
 
-    /// As with the priority, an unknown word is only reported.
+    /// As with the priority, an unknown word is only a warning.
     pub(crate) fn category(&mut self, known: &[&str]) -> Option<String> {
         let read =
             |word: &str| known.iter().find(|it| it.eq_ignore_ascii_case(word)).map(|it| (*it).to_owned());
@@ -156,7 +156,7 @@ impl<'a> Fields<'a> {
         self.time_of(value, key)
     }
 
-    /// As with the priority, an invalid date is only reported.
+    /// As with the priority, an invalid date is only a warning.
     pub(crate) fn day(&mut self, key: &str) -> Option<Day> {
         let value = self.get(key).filter(|it| !it.is_null())?;
         let day = value.text().and_then(|it| it.parse().ok());

@@ -16,7 +16,7 @@ use crate::plan::time::{Day, Time};
 use crate::plan::words::{PlanStatus, Stated, StepStatus, Words};
 use crate::text::line_index::Place;
 
-/// A plan directory: its `plan.md` and its steps, by number.
+/// A plan directory: its `plan.md` and its steps.
 #[derive(Debug, Clone, PartialEq, BorshSerialize, BorshDeserialize)]
 pub struct Plan {
     pub id: PlanId,
@@ -140,7 +140,7 @@ pub struct Step {
     #[borsh(skip)]
     pub body: String,
     pub problems: Vec<Problem>,
-    /// The run that made the claim in the file, if this machine has a record of it; set by `Plans::with_claims`.
+    /// The run that made the claim in the file, if this machine has a record of that claim; set by `Plans::with_claims`.
     #[borsh(skip)]
     pub run: Option<StepRun>,
 }
@@ -320,10 +320,11 @@ impl Step {
         said.or(self.modified.filter(|_| self.is_closed()))
     }
 
-    /// Returns the time and kind of the newest record. If there is no record, returns the file's modification time.
+    /// Returns the newest time in the file, and its source: an attempt, the claim, a note or the confirmation. If none of
+    /// these has a time, returns the file's modification time.
     ///
     /// Every surface shows this time, and staleness of steps in progress is computed from it. The creation time counts
-    /// only if there is another record. Otherwise the modification time is more informative.
+    /// only if one of these has a time, too. Otherwise the modification time is more informative.
     pub fn last_activity(&self) -> Option<(Time, &'static str)> {
         let attempts = self.attempts.iter().filter_map(Attempt::newest).map(|at| (at, "attempt"));
         let claim = self.claim.iter().filter_map(|it| it.at).map(|at| (at, "claim"));

@@ -98,7 +98,7 @@ impl Plans {
             if step.claim_in_force().is_some() {
                 step.problems.retain(|it| it.code != Code::StaleClaim);
             }
-            // An unreadable file may still contain the claim, so it gets no problem.
+            // An unreadable file may still contain the claim, so its step does not get this problem.
             let Some(held) = claims.taken_back(step).filter(|_| step.unreadable().is_none()) else {
                 continue;
             };
@@ -146,7 +146,7 @@ impl Plans {
         self.live.get(id).or_else(|| self.archived.get(id)).copied()
     }
 
-    /// Returns the archived plan of this id, also if a live one has it too.
+    /// Returns the archived plan of this id, even if a live one has the same id.
     pub fn archived(&self, id: &PlanId) -> Option<&Plan> {
         self.archived.get(id).map(|at| &self.plans[*at])
     }

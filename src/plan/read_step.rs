@@ -147,7 +147,7 @@ fn step_of(
     }
 }
 
-/// Whether a type is `user_validation`, in any case and with `_`, `-` or a space between the words.
+/// Whether a type is `user_validation`. Letters may be upper case, and `-` or a space may replace the `_`.
 fn is_user_validation(kind: &str) -> bool {
     kind.to_lowercase().replace(['-', ' '], "_") == "user_validation"
 }
@@ -218,7 +218,7 @@ fn body_dependencies(
 /// The maximum number of dependencies of a step whose positions in the file are stored.
 const MOST_PLACES: usize = 100;
 
-/// Keys that mean `depends`, in any case and with any separator.
+/// Keys that people write for `depends`. The comparison ignores upper case and separators.
 const LIKE_DEPENDS: [&str; 6] =
     ["depends", "dependson", "dependencies", "dependency", "blockedby", "requires"];
 

@@ -1,4 +1,4 @@
-//! The small records that plan and step files hold: attempts, notes, claims, confirmations.
+//! The structured values in plan and step files, such as attempts, notes, claims and confirmations.
 
 use borsh::{BorshDeserialize, BorshSerialize};
 use schemars::JsonSchema;
@@ -106,7 +106,8 @@ pub struct Claim {
 }
 
 impl Attempt {
-    /// Returns whether the attempt counts as a try of a worker: its run recorded it, or a later takeover did.
+    /// Returns whether the attempt counts as a try of a worker: the worker's run recorded the attempt, or a later takeover
+    /// did.
     ///
     /// A person's tries do not count. A run that a person stopped does not count either: its attempt is `interrupted` and
     /// has an exit code.
@@ -130,7 +131,7 @@ impl Claim {
         self.at.map(|it| it.plus_seconds(CLAIM_LAPSE))
     }
 
-    /// Returns whether the claim has lapsed by its own time stamp; one without a readable stamp never does.
+    /// Returns whether the claim has lapsed by its own time stamp; one without a readable time stamp never does.
     pub fn is_lapsed(&self, now: Time) -> bool {
         self.at.is_some_and(|at| now.seconds_since(at) >= CLAIM_LAPSE)
     }

@@ -54,7 +54,7 @@ pub(crate) fn read_section(step: &StepId, section: &str, numbers: &[StepNumber])
 }
 
 /// Returns whether a step's file names another step in its Dependencies section. A range counts only for the two steps
-/// at its ends, and "all previous steps" does not count.
+/// at its ends. "All previous steps" and "the previous step" do not count.
 pub(crate) fn are_in_prose(step: &StepId, file: &[u8], named: &StepId) -> bool {
     let section = section_of(file).map(|it| read_section(step, it, &[]));
     matches!(section, Some(Section::Steps(steps, _)) if steps.contains(named))

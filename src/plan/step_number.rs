@@ -8,8 +8,8 @@ use borsh::{BorshDeserialize, BorshSerialize};
 /// The number of a step, which determines its position in the plan.
 ///
 /// The number is an exact decimal, never a float: a rounding error such as that of 0.1 + 0.2 must not appear in a file
-/// name, and the order must be total. `2.10` and `2.1` are the same number. It has at most 9 digits before the point and
-/// 100 after it.
+/// name, and the order must be total. `2.10` and `2.1` are the same number. A number has at most 9 digits before the point
+/// and 100 after it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, BorshSerialize, BorshDeserialize)]
 pub struct StepNumber {
     whole: u32,

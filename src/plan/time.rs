@@ -143,7 +143,7 @@ impl fmt::Display for Time {
 impl FromStr for Time {
     type Err = NotATime;
 
-    /// Parses RFC 3339 with any offset; a local date and time is taken as UTC, and a date as its start in UTC.
+    /// Parses RFC 3339 with any offset. A time without an offset is taken as UTC, and a date as its start in UTC.
     fn from_str(text: &str) -> Result<Self, NotATime> {
         let trimmed = text.trim();
         let at_utc = |it: DateTime| it.to_zoned(TimeZone::UTC).ok().map(|zoned| zoned.timestamp());

@@ -43,7 +43,7 @@ impl Verb {
         Self::ALL.into_iter().find(|it| it.target() == status).unwrap_or_default()
     }
 
-    /// The outcome of the attempt that is recorded if the verb has a message.
+    /// The outcome of an attempt that the verb records. If the verb is forced, the outcome is `forced` instead.
     pub fn outcome(self) -> &'static str {
         match self {
             Self::Start => "started",

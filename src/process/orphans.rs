@@ -1,4 +1,4 @@
-//! Finds processes that a killed run left running, by the claim in their environment.
+//! Ends processes that a killed run left running. They are found by the claim in their environment.
 //!
 //! This module reads `/proc`, which only Linux has. A run can be killed after it has started a process and before it has
 //! recorded the process. After `exec`, such a process has the claim in its environment. Before `exec`, it is a copy of
@@ -55,7 +55,7 @@ pub(super) fn wait_for_start(log: &File) {
     log.unlock().ok();
 }
 
-/// The processes of this user that have the claim in this environment variable.
+/// The processes that have the claim in this environment variable, as far as this user can read their environments.
 fn with(name: &str, claim: &str) -> Vec<Pid> {
     let entry = format!("{name}={claim}");
     let Ok(all) = std::fs::read_dir("/proc") else { return Vec::new() };

@@ -93,7 +93,7 @@ impl Stop {
 #[derive(Debug)]
 enum Message {
     Output(Vec<u8>),
-    /// No more output is possible.
+    /// No more output follows.
     Silence,
     /// The first process of the group has ended; it is not reaped yet, so its number is not reused.
     Exited,

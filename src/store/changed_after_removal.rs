@@ -51,7 +51,8 @@ pub(crate) fn problems(context: &Context) -> Result<Vec<Problem>, Error> {
 }
 
 /// Finds the copies that differ from the version that was removed. If no difference is known, a copy is also found if it
-/// has attempts, notes or confirmations that are later than the removal.
+/// has attempts, notes or confirmations that are later than the removal. [`Changed::unless_carried`] then leaves out some
+/// squashed steps.
 pub(crate) fn find(context: &Context) -> Result<Vec<Changed>, Error> {
     let git = Git::at(context.plans.root())?;
     let plans = git.relative(context.plans.root()).unwrap_or_default();
@@ -75,7 +76,7 @@ pub(crate) fn find(context: &Context) -> Result<Vec<Changed>, Error> {
         }
         // If the file is gone, the step was restored.
         let Ok(now) = context.plans.read(&path).map(|it| it.bytes) else { continue };
-        // A partial clone may lack the version.
+        // A partial clone can lack the version.
         let before = before.map(|it| blobs.find(it.as_str().as_bytes())).transpose()?.flatten();
         let before = before.filter(|it| !same_lines(it, &now));
         let changes = changes(before.as_deref(), &now, copy.removed_at);
@@ -166,8 +167,8 @@ fn changes(before: Option<&[u8]>, now: &[u8], removed_at: Option<Time>) -> Vec<S
 const MOST: usize = 3;
 
 impl Changed {
-    /// Returns `None` if this step was squashed, and [`Self::carried_into`] adds nothing to the step that replaced it. Also
-    /// if the file of that step cannot be read.
+    /// For a squashed step, returns `None` if [`Self::carried_into`] adds nothing to the step that replaced it, or if the
+    /// file of that step cannot be read.
     fn unless_carried(self, context: &Context) -> Option<Self> {
         let Way::Squashed(successor) = &self.way else { return Some(self) };
         let live = context.plans.read(successor).ok()?.bytes;

@@ -111,8 +111,7 @@ fn check_beside(plans: &Plans, step: &Step, who: &Caller) -> Result<Owner, Error
     }
 }
 
-/// Returns [`Owner::Late`] if the claim once belonged to the step. If it never did, the update is refused and nothing
-/// is written.
+/// Returns [`Owner::Late`] if the claim is or was on the step. Otherwise the update is refused, and nothing is written.
 fn late(plans: &Plans, step: &Step, claim: &str) -> Result<Owner, Error> {
     if plans.claims().is_known(step, claim) {
         return Ok(Owner::Late);

@@ -18,8 +18,8 @@
 //! machine was last started, a power cut may have undone write 3, so the claim holds until it lapses. If the process is
 //! killed after write 3, the claim holds until it lapses.
 //!
-//! If write 1 replaces the `<key>.new` of a claim that the file contains, the new record names that claim (`replaces`). So
-//! if this process is killed before write 2, too, the step can still be claimed again at once.
+//! If write 1 replaces the `<key>.new` of a claim that the step's file contains, the new record names that claim
+//! (`replaces`). So if this process is killed before write 2, too, the step can still be claimed again at once.
 //!
 //! When work ends, the step's file is written first, and then the record is removed. If the process is killed in between,
 //! the record remains. If the step is closed in its file, the record is ignored; another working tree reads that file
@@ -142,7 +142,8 @@ impl<'a> Leases<'a> {
         self.annotate_as(plans, Unfinished::Held, Some(step))
     }
 
-    /// Like [`Self::annotate`], but a step with an unconfirmed claim counts as free. Callers check the step under the lock.
+    /// Like [`Self::annotate`], but an unconfirmed claim counts as interrupted, and its step as free, unless the record is
+    /// of an earlier boot or a repeated request can still complete the claim. Callers check the step under the lock.
     pub(crate) fn annotate_optimistically(&self, plans: Plans) -> Plans {
         self.annotate_as(plans, Unfinished::Interrupted, None)
     }

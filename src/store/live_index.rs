@@ -30,7 +30,7 @@ pub struct LiveIndex {
 
 impl LiveIndex {
     /// The commit of the index that contains the files as they were at the last refresh. `None` if there is none, or if
-    /// another process wrote to the index meanwhile.
+    /// another process wrote to the index during that refresh.
     pub fn verified(&self) -> Option<Generation> {
         self.verified
     }

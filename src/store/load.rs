@@ -193,10 +193,10 @@ fn hash_of(context: &Context, found: &PlanEntry) -> String {
     take(context, found, &mut PlanSources::default())
 }
 
-/// Reads a file; its path is added to `linked` if it has several hard links.
+/// Reads a file. If the file has several hard links, its path is added to `linked`, and its hash ends in [`LINKED`].
 ///
-/// The hash then ends in [`LINKED`], because the file must be read again when its number of links changes: its problems
-/// depend on that number.
+/// The suffix is needed because the file's problems depend on its number of links. When the number changes, the file must
+/// be read again.
 fn source(context: &Context, found: &PlanEntry, linked: &mut Vec<String>) -> (Source, String) {
     let mut is_linked = false;
     let content = match (&found.trouble, found.kind) {

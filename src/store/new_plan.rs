@@ -59,7 +59,7 @@ pub(crate) fn as_read(context: &Context, id: &PlanId, files: &[(String, Vec<u8>)
 }
 
 /// Returns the content of a new `plan.md` with the text `body`. Sets the requested keys, and adds the usual keys of a new
-/// plan if the front matter of `body` lacks them. If `body` is empty, the text is made from the title and description.
+/// plan if the front matter of `body` lacks them. If `body` is blank, the text is made from the title and description.
 pub(crate) fn plan_file(context: &Context, new: &NewPlan, body: &str) -> Result<Vec<u8>, Error> {
     if body.trim().is_empty() {
         return transaction::edit(PLAN_FILE, new.body().as_bytes(), &new.changes(context.now), PLAN_KEYS);

@@ -26,7 +26,7 @@ pub(crate) struct PlanUpdate {
     pub(crate) text: Option<String>,
     /// Replaces one byte of the file: its offset, and the new byte.
     pub(crate) mark: Option<(usize, u8)>,
-    /// What the update did, in the past tense, for people.
+    /// What the update did, for people.
     pub(crate) did: String,
 }
 

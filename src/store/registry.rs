@@ -124,7 +124,7 @@ pub(crate) enum RegistryError {
     Local(String),
 }
 
-/// Stores the records. Each call may take seconds, so no lock of planwatch is held during a call.
+/// Stores the records. Each call may take seconds, so the lock of the plans directory is not held during a call.
 pub(crate) trait ClaimRegistry: Send + Sync {
     /// Builds a value from a body, and stores locally what a retry needs. Does not contact the registry.
     fn value(&self, body: String, ttl: i64) -> Result<Value, RegistryError>;

@@ -34,7 +34,7 @@ impl NamedStep {
         Self { id: step.id.clone(), file: step.path.rsplit('/').next().map(str::to_owned) }
     }
 
-    /// A step whose file name, if known, was supplied by another process.
+    /// Names a step by its id and, if known, the name of its file.
     pub(crate) fn in_file(id: StepId, file: Option<String>) -> Self {
         Self { id, file }
     }

@@ -48,7 +48,7 @@ pub(crate) struct StepUpdate {
     pub(crate) is_claim: bool,
     /// An error that is returned after the other changes are written.
     pub(crate) refusal: Option<Error>,
-    /// What was done, in the past tense, for people.
+    /// What was done, for people.
     pub(crate) did: String,
 }
 
@@ -145,7 +145,7 @@ pub(crate) struct Done {
 }
 
 /// Like [`update_with`], but without the update of the claim's record and without the report. [`Made::into_done`] makes
-/// the report, without a lock. `records` are the claim records, if the caller has locked them.
+/// the report, and needs no lock. `records` are the claim records, if the caller has locked them.
 pub(crate) fn write<T, L>(
     context: &Context,
     writing: &mut Transaction<'_>,

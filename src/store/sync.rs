@@ -8,7 +8,7 @@
 //! Between machines, the record at the registry decides who holds a step. On one machine, the lease decides
 //! (`store::leases`). A claim is first made on this machine, then at the registry. If the registry has
 //! another clone's record that has not lapsed, the claim on this machine is undone. Work ends at the registry first, then
-//! in the step's file, so a worker whose record was taken over cannot change the step.
+//! in the step's file, so the end of the work is refused if its record was taken over.
 //!
 //! # Without an answer
 //! A claim, its end, its removal and its move to another step id are stored in this clone before they are sent. A
@@ -399,8 +399,8 @@ fn of_remote(remote: &str) -> String {
 
 const DIFFERS: &str = "registry-differs";
 
-/// Stores the registry's value in `own` if it is a value of this clone. If the record is missing, stores that there is
-/// none. If the value is another clone's or cannot be read, returns the loss of the record.
+/// Stores the registry's value in `own` if it is a value of this clone. If the registry does not have the record, sets
+/// `own.held` to `None`. If the value is another clone's or cannot be read, returns the loss of the record.
 fn adopt(own: &mut OwnRecord, seen: &Seen) -> Option<Pushed> {
     let Some(sighting) = seen.records.get(&own.name) else {
         own.held = None;
@@ -442,8 +442,8 @@ pub(crate) fn url_of(git: &Git, remote: &str) -> Result<String, Error> {
     })
 }
 
-/// The steps with a claim of another clone that a running process must renew. The ttl of such a claim is shorter than
-/// [`TTL`].
+/// The steps with a claim that a running process of another clone must renew. A claim counts as such if its ttl is
+/// shorter than [`TTL`].
 pub(crate) fn renewed_elsewhere(context: &Context) -> Vec<StepId> {
     let Some(state) = SyncState::of(context) else { return Vec::new() };
     let own: Vec<_> = state.all_own().into_iter().map(|it| it.claim).collect();

@@ -472,7 +472,7 @@ impl<'a> Transaction<'a> {
         Ok(())
     }
 
-    /// Undoes a change, the last one or the one with this id.
+    /// Undoes the change with this id or, without an id, the last one.
     pub(crate) fn undo(&mut self, id: Option<&str>) -> Result<(), Error> {
         precondition::check_looked_at(self.context)?;
         idempotency::prepare_record(self.context, &self.verb, Vec::new(), String::new);

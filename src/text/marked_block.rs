@@ -131,7 +131,8 @@ pub fn take(text: &str, block: &Block) -> Option<String> {
     let kept = if text[start..end].ends_with('\n') {
         one.filter(|it| it.is_empty() || it.ends_with('\n'))
     } else {
-        // The block has no final line end only if the text before it had none. Then two line ends were inserted.
+        // The block was written without a final line end, because the text before it had none. Then two line ends were
+        // inserted.
         one.and_then(|it| it.strip_suffix(block.line_end)).or(one)
     };
     Some(kept.unwrap_or(before).to_owned() + after)

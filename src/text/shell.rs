@@ -73,7 +73,7 @@ pub struct Word {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
-    /// A file or a directory. Any file of the directory may be used.
+    /// A file or a directory. The command can use any file of the directory.
     Any,
     /// A file. If a directory has this name, the word is taken for the name of a task, not of the directory.
     File,

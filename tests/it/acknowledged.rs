@@ -1,9 +1,9 @@
 //! Commands run while an editor saves the same file: each acknowledged change is in the file, and no refused one is.
 //!
 //! The environment sets the time between saves, by default 1.5 ms. An editor that replaces a version without having read it
-//! removes that version: it may remove an acknowledged change, or restore a refused one that was undone. The editor here
-//! exchanges the two names and compares the replaced text with the one it had read. Such cases are detected and not counted
-//! against planwatch.
+//! can remove an acknowledged change, or restore a refused one that was undone. The editor of this test exchanges the two
+//! names and compares the replaced text with the text that it had read. In this way, such cases are detected, and they are
+//! not counted against planwatch.
 #![expect(clippy::unwrap_used, reason = "a failed step of the test is a failed test")]
 #![expect(clippy::print_stdout, reason = "the figures are what `scripts/reliability` shows")]
 #![expect(clippy::disallowed_methods, reason = "the test plays the editors, sized by the environment")]
@@ -95,7 +95,8 @@ fn run(place: &Place, words: &[String]) -> Ran {
     Ran::of(place.command().args(words).output().unwrap())
 }
 
-/// Claims the step and fails it. Returns the message's token if both succeeded, or what is wrong.
+/// Claims the step and fails it. Returns the message's token if both succeeded, `None` if one of the two was refused. An
+/// error says what is wrong.
 fn claim_and_fail(place: &Place, n: usize) -> Result<Option<String>, String> {
     let claimed = run(place, &words(&["claim", "p:1", "--by", "worker", "--json"]));
     if claimed.code != 0 {

@@ -1,4 +1,4 @@
-//! Every interface refuses to complete a plan with open steps without `--force`.
+//! Without `--force`, every interface refuses to complete a plan that has open steps.
 
 use serde_json::{Value, json};
 

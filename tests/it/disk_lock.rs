@@ -15,7 +15,7 @@ fn open(dir: &Path) -> PlansDir {
     PlansDir::open(Arc::new(RealDisk), &dir.join("plans"), Some(&dir.join("state"))).unwrap()
 }
 
-/// If the environment contains a directory, this is the other process. It holds the lock until it is killed.
+/// If the environment variable [`HOLD`] is set, this is the other process. It holds the lock until it is killed.
 #[test]
 fn a_killed_process_frees_the_lock() {
     if let Some(dir) = std::env::var_os(HOLD) {

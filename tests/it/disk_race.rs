@@ -172,7 +172,7 @@ fn a_late_save_into_an_open_file_is_stored() {
     let plans = PlansDir::open(Arc::new(RealDisk), &root, Some(&dir.path().join("state"))).unwrap();
     let mut editor = fs::OpenOptions::new().append(true).open(&path).unwrap();
     let displaced = root.join(".planwatch/displaced");
-    // If there are too many displaced versions, all except the editor's are removed early.
+    // If there are too many displaced versions, all are removed early, except the one that the editor has open.
     let text = "x".repeat(1 << 20);
     let n_written = (1..1000).find(|n| {
         let mut locked = plans.lock(&mut || {}).unwrap();
@@ -211,8 +211,9 @@ fn race(editor: Editor) {
     }
 }
 
-/// As [`race`], on a file with two hard links; the editor uses the second. Such a file is written in place, so the editor
-/// must wait meanwhile. The editor pauses between saves, because planwatch cannot write while the file is open.
+/// As [`race`], on a file with two hard links; the editor uses the second. planwatch writes such a file in place, and the
+/// editor waits until the file is written. The editor pauses between saves, because planwatch cannot write while the editor
+/// has the file open.
 #[track_caller]
 fn race_through_a_link(editor: Editor) {
     let mut tally = Tally::default();

@@ -10,7 +10,7 @@ use crate::support::{Place, Ran, read};
 
 const TALK: &str = "User: I want to sign in.\nAssistant: How?\nUser: With {{a password}}.\n";
 
-/// A place with a conversation and an agent. `body` is a shell script; `$n` is the number of its prompt.
+/// A place with a conversation and an agent. The agent is the shell script `body`, in which `$n` is the prompt's number.
 fn place(body: &str) -> Place {
     let place = Place::new();
     place.write("talk.md", TALK);
@@ -35,7 +35,7 @@ fn run(place: &Place, words: &[&str], more: &[&str]) -> Ran {
     place.run_with(&[words, more].concat())
 }
 
-/// The printed objects, reduced to kind or event, pass and result.
+/// The printed objects except `asking`, reduced to three values: the state or event, the pass, and the result.
 fn events(ran: &Ran) -> Vec<Value> {
     let objects =
         ran.stdout.lines().map(|it| serde_json::from_str::<Value>(it).expect("each line is an object"));

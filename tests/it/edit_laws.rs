@@ -360,7 +360,7 @@ fn expect_data(before: &Yaml, after: &[u8], change: &Change) -> Result<(), Strin
     (is == expected).then_some(()).ok_or_else(show)
 }
 
-/// The key in the type of this mapping, in which `1` is a number.
+/// The key with the type that it has in this mapping: a key such as `1` can be a number there.
 fn key_of(map: &serde_yaml::Mapping, key: &str) -> Yaml {
     let number: Yaml = serde_yaml::from_str(key).unwrap_or(Yaml::Null);
     if !map.contains_key(key) && map.contains_key(&number) { number } else { Yaml::from(key) }

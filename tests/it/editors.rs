@@ -1,4 +1,5 @@
-//! `editors/`: the extension for VS Code has this version. `PLANWATCH_BLESS=1` writes it into its manifest and its lock file.
+//! The extension for VS Code in `editors/` has the version of planwatch. `PLANWATCH_BLESS=1` writes this version into the
+//! extension's manifest and lock file.
 //!
 //! `scripts/vscode-extension --check` lints, tests and packs the extension; `scripts/editor-check` uses real editors.
 #![expect(

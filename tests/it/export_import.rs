@@ -4,7 +4,8 @@ use serde_json::Value;
 
 use crate::support::Place;
 
-/// The fields of a plan's steps that an exported document contains. Ids of the plan's own steps are without its name.
+/// The fields of a plan and of its steps that an exported document contains. Ids of the plan's own steps are without its
+/// name.
 fn steps(place: &Place, plan: &str) -> Vec<Value> {
     let json = place.run(&format!("show {plan} --json")).json();
     let own = format!("{plan}:");

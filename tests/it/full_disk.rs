@@ -1,4 +1,4 @@
-//! Processes with a limited file size: a verb writes all of its files or none, and reports which.
+//! Processes with a limited file size: a verb writes all of its files or none, and reports which of the two it did.
 #![expect(clippy::disallowed_methods, reason = "tests start processes")]
 
 use std::process::Command;

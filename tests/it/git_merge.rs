@@ -400,7 +400,7 @@ fn resolve_gives_the_same_after_a_plain_merge_and_with_a_missing_driver() {
 
 #[test]
 fn a_driver_that_fails_drops_no_side() {
-    // A crash, a version without the verb, and one that cannot be started.
+    // A driver that is killed, a version without the verb, a driver that crashes, and one that cannot be started.
     for program in ["#!/bin/sh\nkill -9 $$\n", "#!/bin/sh\nexit 2\n", "#!/bin/sh\nexit 139\n", "#!/missing\n"]
     {
         let repository = Repository::new(Driver::Configured, &[(STEP, BASE)]);

@@ -136,7 +136,7 @@ fn a_step_whose_file_the_same_command_has_changed_is_still_resolved() {
     repository.git(&format!("rm -q {STEP} {THIRD}"));
     repository.commit(&[(REMOVED, &removed), (EARLY, &early), (LATE, &both)]);
     assert_eq!(repository.try_git("merge -q --no-edit theirs").code, 1);
-    // The attempt of step 2 goes to its copy; step 3 in the working tree looks like the step that replaced it.
+    // The attempt of step 2 goes to its copy; step 3 in the working tree looks like the step that replaced step 2.
     let ran = repository.planwatch("git resolve");
     assert_eq!(ran.code, 0, "{ran:?}");
     let removed = rewritten(&done());
@@ -295,7 +295,7 @@ fn both_texts_of_a_removed_copy_are_kept_if_the_driver_left_a_conflict() {
     assert_eq!(repository.place.text(REMOVED), of("Our words.\nTheir words."));
 }
 
-/// Two branches that appended a step with the same number, merged into `main`.
+/// Two branches, `main` and `theirs`, that have each added a step with the same number. They are not merged yet.
 fn numbered_twice(own: &[(&str, &str)], other: &[(&str, &str)]) -> Repository {
     let repository = Repository::new(Driver::None, &[(PLAN, LIST), (STEP, BASE)]);
     repository.git("checkout -q -b theirs");

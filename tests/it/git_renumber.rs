@@ -211,7 +211,7 @@ fn a_conflict_in_a_file_with_mixed_line_ends_is_resolved_line_by_line() {
         let ran = repository.planwatch("git resolve");
         assert_eq!(ran.code, 0, "{ran:?}");
         assert_eq!(repository.place.text(STEP), edited("completed", "New words."));
-        // A text conflict: the lines of both, and nothing else changes.
+        // With a conflict in the text, the file gets the lines of both sides, and nothing else changes.
         let repository = Repository::new(Driver::None, &[(STEP, &mixed(BASE))]);
         let (ours, theirs) = (edited("completed", "Ours."), edited("blocked", "Theirs."));
         assert_eq!(repository.merge(&[(STEP, &ours)], &[(STEP, &theirs)]).code, 1);

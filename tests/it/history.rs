@@ -262,7 +262,7 @@ fn started(place: &Place, line: &str) -> Vec<String> {
     list.lines().filter_map(|it| it.split(' ').find(is_word).map(str::to_owned)).collect()
 }
 
-/// T13 is fast because a commit is read only once.
+/// The benchmark T13 is fast because a commit is read only once.
 #[test]
 fn commits_that_were_read_are_not_read_again() {
     let place = repository();

@@ -529,7 +529,8 @@ fn the_document_is_complete_and_consistent() {
     }
 }
 
-/// Verbs without a route: they start processes, need a terminal, or set up a machine.
+/// Verbs that need no route: they start processes, need a terminal, or set up a machine. `steps` is a hidden verb for
+/// `list`.
 const WITHOUT_ROUTE: [&str; 16] = [
     "board",
     "browser",

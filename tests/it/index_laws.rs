@@ -26,7 +26,7 @@ use proptest::sample::select;
 use proptest::test_runner::TestRunner;
 
 /// The real file system with timestamps of two seconds and no change time, as on FAT: after a rewrite of the same size only
-/// the content differs. It records the paths that are opened for reading. The third field stops its clock at a time.
+/// the content differs. The second field records the paths that are opened for reading. The third field stops the clock.
 #[derive(Debug, Default)]
 struct Coarse(RealDisk, Arc<Mutex<Vec<PathBuf>>>, Option<i128>, OnceInList);
 
@@ -315,7 +315,7 @@ fn edit() -> impl Strategy<Value = Edit> {
     ]
 }
 
-/// Makes the edit. After an error of the file system there is no edit.
+/// Makes the edit, if the file system allows it.
 fn make(tree: &Tree, edit: &Edit) -> io::Result<()> {
     let file = |of: &Of| match of {
         Of::Plans => tree.path(&format!(".planwatch/{}", Index::file_name())),

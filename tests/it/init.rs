@@ -22,8 +22,8 @@ fn opened(place: &Place) -> File {
     OpenOptions::new().write(true).open(place.file("CLAUDE.md")).expect("it can be opened")
 }
 
-/// The state of `init` is in the project's root, or in that of the plans directory if there is one. Replaced versions are
-/// compared again once its lock has not been used for a while.
+/// The state of `init` is in the project's root, or in the state of the plans directory if there is one. Once the lock of
+/// the state of `init` has not been used for a while, replaced versions are compared again.
 fn make_lock_older(place: &Place) {
     let state =
         fs::read_dir(place.file("plans/.planwatch")).into_iter().flatten().flatten().map(|it| it.path());

@@ -1,4 +1,5 @@
-//! Interrupted changes of several files: every reading command reports them, and the next writing command completes them.
+//! Interrupted changes of several files: every reading command reports them, and the next writing command completes or
+//! undoes them.
 
 use std::ffi::OsString;
 use std::io;

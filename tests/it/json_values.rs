@@ -1,5 +1,5 @@
-//! Every JSON value can be written to a front matter: planwatch, and a YAML reader that shares no code with it, read the
-//! same value back. Otherwise it is refused with a reason. `PROPTEST_CASES=100000` sets the number of cases.
+//! Any JSON value is written to a front matter, or refused with a reason. planwatch, and a YAML reader that shares no code
+//! with it, read a written value back unchanged. `PROPTEST_CASES=100000` sets the number of cases.
 
 use planwatch::text::front_matter;
 use planwatch::text::header_edit::{self, Change, NewValue};
@@ -272,7 +272,7 @@ fn round_trips(file: &[u8], new: NewValue, value: &Value) -> Result<(), TestCase
     Ok(())
 }
 
-/// A replaced value keeps its tag, which the other reader shows as a key.
+/// A new value can keep the tag of the value that it replaces. The other reader shows this tag as a key.
 fn without_tag(value: &Value) -> Option<&Value> {
     let map = value.as_object().filter(|it| it.len() == 1)?;
     map.iter().next().filter(|(key, _)| key.starts_with('!')).map(|(_, it)| it)

@@ -92,14 +92,14 @@ fn a_save_displaced_with_another_state_directory_is_reported_until_it_is_removed
     let dir = format!("plans/.planwatch/by/{}/displaced", name.to_str().expect("a name"));
     assert!(!place.run("check").stderr.contains("stored outside"));
     save_late_in(&place, &dir, "late\n");
-    // The user of the other state directory may not run planwatch again.
+    // It is possible that the user of the other state directory never runs planwatch again.
     let kept = place.run("status --json").json()["kept"].clone();
     assert_eq!(kept.as_array().map(Vec::len), Some(1), "{kept}");
     let kept = kept[0].as_str().expect("a path").to_owned();
     assert_eq!(place.text(&format!("plans/{kept}")), "late\n");
     assert!(place.run("check").stderr.contains("1 text is stored outside of the files"));
     assert!(place.run("doctor").stdout.contains(&kept), "{kept}");
-    // With that state directory, the same text is reported once.
+    // A command with that state directory reports the same text only once.
     assert_eq!(elsewhere("status --json").json()["kept"].as_array().map(Vec::len), Some(1));
     assert_eq!(elsewhere("note p:1 third").code, 0);
     let kept = place.run("status --json").json()["kept"].clone();

@@ -452,7 +452,7 @@ fn a_client_that_pulls_diagnostics_is_sent_none() {
         .collect();
     let params = json!({"previousResultIds": previous});
     let mut again = editor.ask("workspace/diagnostic", params.clone());
-    // The new file may have been seen in between.
+    // It is possible that the server has found the new file in between.
     if again["items"] != json!([]) {
         assert_eq!(again["items"][0]["uri"], editor.uri("plans/auth/step-9.md"));
         again = editor.ask("workspace/diagnostic", params);

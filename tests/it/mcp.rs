@@ -400,7 +400,7 @@ fn several_changes_of_a_call_are_made_once_for_its_key() {
     for part in ["first try", "it works", "look at the indexes"] {
         assert_eq!(text.matches(part).count(), 1, "{part}: {text}");
     }
-    // Only the records of the changes remain; that of the answer is removed.
+    // The stored answer is removed. Only the records of the changes remain.
     let records = walkdir::WalkDir::new(place.file("plans/.planwatch/answers"));
     let records = records.into_iter().map(|it| it.expect("it can be read").into_path());
     let has_answer =

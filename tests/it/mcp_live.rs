@@ -171,7 +171,7 @@ fn a_watching_server_is_replaced_by_a_daemon_with_http() {
     let server = place.run("watch --detach --http 0 --json").json();
     assert_eq!(server["state"], "started");
     assert!(server["http"].as_str().is_some_and(|it| it.starts_with("http://127.0.0.1:")), "{server}");
-    // From now on it receives changes from the daemon, including those made in between.
+    // From now on the MCP server receives changes from the daemon, including those made in between.
     edit("\nMind the dog.\n");
     client.wait_for_update(STEP);
     edit("\nMind the step.\n");
@@ -193,7 +193,7 @@ fn a_server_watches_again_after_watch_stop() {
     assert!(stopped.contains("no longer watches"), "{stopped}");
     place.write(path, place.text(path) + "\nMind the dog.\n");
     assert_eq!(text(&mut client, STEP), place.text(path));
-    // Two seconds later it watches again.
+    // Two seconds later the server watches again.
     client.wait_for_update(STEP);
     assert_eq!(client.end(), 0);
 }

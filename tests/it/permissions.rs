@@ -1,4 +1,4 @@
-//! Restricted permissions are kept when files move, and when the change is undone.
+//! Restricted permissions are kept when a command moves files, and when `undo` moves them back.
 #![expect(clippy::disallowed_methods, reason = "tests set and read permissions")]
 
 use std::os::unix::fs::PermissionsExt;

@@ -1,7 +1,7 @@
 //! `plugin/` and the marketplaces: generated files are up to date, and all manifests agree.
 //!
-//! `PLANWATCH_BLESS=1` generates the files again and writes this version into the manifests. `scripts/plugin-check` runs the
-//! agents' validators.
+//! `PLANWATCH_BLESS=1` generates the files again and writes planwatch's version into the manifests. `scripts/plugin-check`
+//! runs the agents' validators.
 #![expect(
     clippy::disallowed_methods,
     reason = "tests create and read files, and read the environment for PLANWATCH_BLESS"
@@ -129,7 +129,7 @@ fn every_configuration_starts_the_same_server() {
     }
 }
 
-/// Agent Plugins 1.0, which Cursor reads, too: both files name their schema and have no other fields.
+/// Both files are in the format Agent Plugins 1.0, which Cursor reads, too. They have only the fields of their schemas.
 #[test]
 fn the_vendor_neutral_files_have_the_fields_of_their_schema() {
     let keys = |value: &Value| value.as_object().unwrap().keys().cloned().collect::<Vec<_>>();

@@ -1,4 +1,5 @@
-//! Every problem that `check` can report, with its place, each in the smallest directory that has it.
+//! Every problem that `check` can report, except those in [`ELSEWHERE`], with its place, each in the smallest directory that
+//! has it.
 #![expect(clippy::disallowed_methods, reason = "tests create files")]
 
 use std::cell::RefCell;

@@ -92,7 +92,7 @@ impl Figures {
         (again == after).then_some(()).ok_or_else(|| "set: repeating it changes bytes".to_owned())
     }
 
-    /// The edited bytes; `None` for a refusal that the format allows for a readable file.
+    /// The edited bytes. `None` if the edit was refused for a reason that a readable file can have.
     fn unless_refused(&mut self, edited: Result<Vec<u8>, EditError>) -> Result<Option<Vec<u8>>, String> {
         match edited {
             Ok(bytes) => Ok(Some(bytes)),

@@ -118,7 +118,7 @@ fn an_editor_that_saves_continuously_loses_nothing() {
     let saves = std::thread::scope(|scope| {
         let editor = scope.spawn(|| {
             let mut n_saves = 0;
-            // The editor saves its text in memory, which grows each time, and never reads the file.
+            // The editor never reads the file. It has its text in memory, and the text grows with each save.
             let mut text = original.clone();
             while !is_over.load(Ordering::Relaxed) {
                 n_saves += 1;
@@ -169,7 +169,7 @@ fn a_killed_holder_releases_the_lock() {
         .spawn()
         .expect("the binary starts");
     let mut messages = lines_of(done.stderr.take().expect("it is piped"));
-    // The message shows that it waits.
+    // The message shows that the command waits.
     let waits = messages.next();
     assert!(waits.contains("wait"), "{waits}");
     assert!(place.text("plans/feature-auth/step-0.md").contains("first"));

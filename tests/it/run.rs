@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::support::{Lines, Place, Ran, lines_of};
 
-/// Reports its result; `$n` is the number of the step.
+/// Reports that the step is completed.
 const GOOD: &str = "planwatch done \"$PLANWATCH_STEP\" -m 'did it' || exit 9";
 
 fn place_with(steps: &[&str]) -> Place {

@@ -34,7 +34,7 @@ fn new_git() -> Option<PathBuf> {
     })
 }
 
-/// Reports its result.
+/// Reports that the step is completed.
 const GOOD: &str = "planwatch -q done \"$PLANWATCH_STEP\" -m 'did it' || exit 9";
 
 /// Waits until both steps have begun, so that each tree is made before anything is merged.
@@ -67,7 +67,7 @@ fn begin_git(place: &Place) {
     place.git_with(&["commit", "-q", "-m", "Begin"]);
 }
 
-/// Headers of two steps with separate areas, so that they can run at the same time, also if they change the same files.
+/// Headers of two steps with separate areas. The steps can run at the same time, even if their agents change the same files.
 const APART: [&str; 2] = ["touches: [a]", "touches: [b]"];
 
 fn command(place: &Place, script: &str, more: &str) -> Command {

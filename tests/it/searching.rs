@@ -68,7 +68,7 @@ fn either_index_file_may_be_removed() {
 #[test]
 fn a_damaged_full_text_index_is_rebuilt_and_reported_in_one_line() {
     let place = with_plans();
-    // This search verifies the file, so that only its time shows the damage.
+    // This search verifies the file. Afterwards only the file's modification time shows the damage.
     assert_eq!(check(&place, "granite", &["quay"]), "");
     let path = place.file(&texts());
     let mut bytes = std::fs::read(&path).expect("it is there");

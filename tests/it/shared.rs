@@ -94,7 +94,7 @@ fn each_state_directory_has_its_own_undo_index_and_daemon() {
     assert_eq!(doctor.code, 0, "{}", doctor.stdout);
     let at = own.strip_prefix(place.work()).unwrap();
     assert!(doctor.stdout.contains(&format!("state directory       {}", at.display())), "{}", doctor.stdout);
-    // There is a daemon for each, and its commands find it.
+    // There is a daemon for each state directory, and the commands with this directory find it.
     for (run, is_there) in [(true, &own), (false, &place.file("plans/.planwatch"))] {
         let line = |line: &str| if run { run_elsewhere(&place, line) } else { place.run(line) };
         let started = line("watch --detach");
@@ -252,7 +252,7 @@ fn a_change_of_a_killed_process_is_completed_with_its_state_directory() {
     }
     let doctor = run_elsewhere(&place, "doctor");
     assert!(doctor.code == 6 && doctor.stdout.contains("unfinished changes"), "{}", doctor.stdout);
-    // Reading does not complete it; writing does.
+    // Reading does not complete the change; writing does.
     assert!(place.run("list p").code == 0 && place.file("plans/p/step-2.md").exists());
     let finished = place.run("note q:1 again");
     assert!(finished.code == 0 && finished.stderr.contains("`move` of 2026-11-21T12:00:00Z was interrupted"));
@@ -293,7 +293,7 @@ fn a_change_of_a_killed_process_is_discarded_only_by_its_id() {
     assert_eq!(names(&place.file("plans/p")), ["plan.md", "step-11.md", "step-2.md", "step-3.md"]);
 }
 
-/// Files and directories below a directory to which others have access, with their modes.
+/// The files and directories below `dir` that other users have access to, with their modes.
 fn open_to_others(dir: &Path) -> Vec<String> {
     let mut found = Vec::new();
     for entry in dir.read_dir().unwrap().flatten() {
@@ -301,7 +301,7 @@ fn open_to_others(dir: &Path) -> Vec<String> {
         if stat.mode() & 0o077 != 0 && !stat.is_symlink() {
             found.push(format!("{} {:o}", path.display(), stat.mode() & 0o7777));
         }
-        // Stored versions have the modes of the plan files, because they may become these files again.
+        // Stored versions have the modes of the plan files, because they can become these files again.
         if stat.is_dir() && !path.ends_with("displaced") && !path.ends_with("undo") {
             found.extend(open_to_others(&path));
         }

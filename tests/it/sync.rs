@@ -17,7 +17,7 @@ fn two_clones_work_through_a_plan_and_no_step_is_claimed_twice() {
     let (one, claim) = a.claim("");
     assert_eq!((one.as_str(), b.claim("").0.as_str()), ("p:1", "p:2"));
     assert_eq!(team.records(), ["p/1 claimed ann", "p/2 claimed bob"]);
-    // Every command of the other clone shows who works on which step.
+    // The commands of each clone show the claims of the other one.
     a.run("sync status").ok_code();
     assert!(b.run("show p:1").stdout.contains("held by  ann on "), "{:?}", b.run("show p:1"));
     assert!(b.run("list p").stdout.contains("ann on "));
@@ -27,7 +27,7 @@ fn two_clones_work_through_a_plan_and_no_step_is_claimed_twice() {
     refused(&b.run("claim p:1"), "claimed");
     refused(&b.run("start p:1"), "claimed");
     refused(&b.run("done p:1"), "claimed");
-    // The result is shared, and the step counts as completed until the work is merged.
+    // The result is shared: other clones treat the step as completed even before the work is merged.
     a.run(&format!("done p:1 --claim {claim} -m made")).ok();
     assert_eq!(team.records(), ["p/1 completed ann", "p/2 claimed bob"]);
     assert_eq!(b.claim("").0, "p:3");
@@ -36,7 +36,7 @@ fn two_clones_work_through_a_plan_and_no_step_is_claimed_twice() {
     a.commit_and_push();
     assert!(a.run("sync").ok().contains("removed"));
     assert_eq!(team.records(), ["p/2 claimed bob", "p/3 claimed bob"]);
-    // The completed step is on the remote's branch, but not in this clone.
+    // The completed step is on the remote's branch, but not in `b`.
     refused(&b.run("claim p:1"), "claimed");
     b.git("pull -q");
     refused(&b.run("claim p:1"), "not-allowed");

@@ -174,7 +174,7 @@ fn an_access_to_files_is_found() {
 fn only_the_binary_and_disk_read_the_clock_and_the_environment() {
     for path in files("src", ".rs") {
         let (source, name) = (read(&path), shown(&path));
-        // Tests find the size of a figure there.
+        // Tests read the size of a figure from the environment.
         let is_edge =
             ["src/bin/", "src/disk/"].iter().any(|it| name.starts_with(it)) || name.contains("/tests/");
         for word in ["SystemTime::now", "env::var", "env::current_dir"] {

@@ -112,7 +112,8 @@ fn another_user_cannot_archive_a_plan_with_a_claimed_step_by_undo() {
     assert_eq!(place.text("plans/_archive/p/step-1.md"), claimed);
 }
 
-/// If the dependency were restored, its step would count as ready, because the number is now that of a completed step.
+/// If the dependency were restored, the step that has it would count as ready, because the number is now that of a
+/// completed step.
 #[test]
 fn a_dependency_on_a_number_that_another_step_has_now_is_not_brought_back() {
     for verb in ["remove", "set"] {

@@ -417,7 +417,7 @@ impl Writer<'_> {
         for key in ["at", "by", "outcome"].iter().take(1 + self.random.below(3)) {
             lines.extend(self.entry(key, column, depth.saturating_sub(1)));
         }
-        // An explicit key or an anchor cannot follow a dash.
+        // Explicit keys and anchors are not generated after a dash.
         if lines[0].trim_start().starts_with(['?', '&']) {
             vec![format!("{}at: x", " ".repeat(column))]
         } else {

@@ -71,7 +71,7 @@ fn check_distinct(claimed: &[String]) {
     assert_eq!(distinct.len(), claimed.len(), "a step was claimed twice");
 }
 
-/// One claim after the other, at 11,000 files. Each of them lists the candidates again.
+/// One claim after the other, in the corpus with 11,000 files. Each claim lists the candidates again.
 fn without_daemon(bench: &Bench) {
     let corpus = bench.middle();
     let what = "one claim by the CLI, 11,000 files, no daemon";

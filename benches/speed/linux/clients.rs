@@ -33,6 +33,7 @@ pub(crate) struct Done {
 }
 
 /// `--client WORK PLANS BESIDE STATE NUMBER TURNS`: prints `ready`, waits for a line, and prints all turns at the end.
+/// If WORK is `index`, it only builds an index and prints the peak of its memory.
 pub(crate) fn run(arguments: &[String]) {
     let [work, plans, beside, state, number, turns] = arguments else {
         panic!("a client needs six arguments")

@@ -15,8 +15,9 @@ pub(crate) struct Corpus {
     /// The working tree.
     pub(crate) home: PathBuf,
     pub(crate) plans: PathBuf,
-    /// The directory for the files of the floors. It is among the plans, because on some file systems, creating a file
-    /// takes several times as long in a directory where many files were deleted.
+    /// The directory for the files of the floors. It is inside the plans directory, so that it is on the same file system.
+    /// No other files are created there: on some file systems, this takes several times as long in a directory where many
+    /// files were deleted.
     pub(crate) beside: PathBuf,
     pub(crate) n_plans: usize,
     statuses: Statuses,
@@ -139,7 +140,7 @@ impl Corpus {
         }
     }
 
-    /// The original text of a file. Number 0 is `plan.md`.
+    /// The original text of a file. Step 0 means `plan.md`.
     fn text(&self, plan: usize, step: usize) -> String {
         let mut chance = Chance(0x9e37_79b9_7f4a_7c15 ^ (plan as u64 * 64 + step as u64 + 1));
         for _ in 0..8 {

@@ -43,7 +43,7 @@ impl<'a> Daemon<'a> {
         Self { bench, corpus, pid, took }
     }
 
-    /// Its memory in MiB, once that has not changed for a second.
+    /// The daemon's memory in MiB, once that has not changed for a second, or after 20 seconds.
     fn settled(&self) -> f64 {
         let measure = || memory(self.pid, "VmRSS").expect("it runs");
         let (mut last, mut since) = (measure(), Instant::now());

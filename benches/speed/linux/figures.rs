@@ -1,12 +1,12 @@
 //! Medians, and the lines of the table.
 
-/// The required value of a figure and its goal, as multiples of its floor; without a floor, as absolute values.
+/// The required value of a figure and its goal, if it has them. They are multiples of its floor; without a floor, they are
+/// absolute values.
 #[derive(Clone, Copy)]
 pub(crate) struct Bar {
     pub(crate) id: &'static str,
     pub(crate) what: &'static str,
     pub(crate) floor: &'static str,
-    /// `None` if there is only a goal.
     pub(crate) must: Option<f64>,
     pub(crate) goal: Option<f64>,
     pub(crate) unit: Unit,

@@ -102,7 +102,7 @@ fn entries(directory: &OwnedFd, mut visit: impl FnMut(&CStr, FileType)) {
     }
 }
 
-/// Whether a power cut may undo the rename.
+/// Whether a power cut can undo the rename.
 #[derive(Clone, Copy, PartialEq)]
 pub(crate) enum Name {
     MayBeLost,

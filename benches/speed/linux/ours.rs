@@ -56,7 +56,7 @@ impl Ours {
         self.seconds(&self.binary, arguments, &corpus.home)
     }
 
-    /// P: the seconds of a program that only reads its arguments.
+    /// The seconds that `benches/hello.rs` takes: P, or P and F with `save`.
     pub(crate) fn hello(&self, arguments: &[&str]) -> f64 {
         self.seconds(&self.hello, arguments, Path::new("/"))
     }

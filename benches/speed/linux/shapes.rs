@@ -93,7 +93,7 @@ fn read_files(plan: &Path) -> f64 {
     started.elapsed().as_secs_f64()
 }
 
-/// Each figure with ten times the files, compared with ten times the figure.
+/// Measures ten times the files, and compares each value with ten times the value of L.
 fn growth(bench: &Bench) {
     let huge = bench.corpus_of("huge", bench.n_plans * GROWTH);
     let growth = |what, unit| {

@@ -1,4 +1,4 @@
-//! T1 to T3, T11 of a command, and T14: operations that check every file, without a daemon.
+//! T1 to T3, T14, and the peaks of T11: operations that check every file, without a daemon.
 
 use std::fs;
 
@@ -142,7 +142,7 @@ fn clone(bench: &Bench) {
         bar("T14", "`list` in a fresh clone of S, no index", "git status", 5.0, 2.0, Unit::Milliseconds);
     for round in 0..bench.rounds {
         let clone = bench.small().clone_to(&bench.place.join(format!("clone-{round}")));
-        // The first of the two runs with the caches as the clone left them, so the order alternates.
+        // The first of the two measurements finds the caches as the clone left them, so the order alternates.
         let (list, git) = if round % 2 == 0 {
             let git = bench.ours.git_status(&clone.home);
             (bench.ours.cli(&clone, &["list"]), git)

@@ -31,7 +31,7 @@ pub fn parts() -> Vec<(&'static str, Value)> {
 /// The schema of a verb's answer, including the envelope.
 #[derive(Debug, Clone)]
 pub struct Answer {
-    /// Equal to the kind, unless the answers of one kind have different schemas.
+    /// Usually the kind. If one kind has several schemas, only the first has this name.
     pub name: &'static str,
     pub kind: &'static str,
     pub schema: Value,

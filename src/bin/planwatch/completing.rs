@@ -148,7 +148,7 @@ fn words_of(line: &str) -> Option<(Vec<String>, &'static str)> {
     Some((words, quote))
 }
 
-/// A value for a Bash command line outside of quotes: characters that may be special in a shell are escaped.
+/// Escapes a value for use outside of quotes in Bash: all characters that can be special in a shell.
 fn quoted(value: &str, replaced: &str) -> String {
     let is_plain = |c: char| c.is_alphanumeric() || "-_./:=,+@%".contains(c);
     // An escaped tilde would not mean the home directory.
@@ -250,8 +250,8 @@ impl Taken {
     }
 }
 
-/// For a word without a colon, the plans that match, and the steps of the plan if only one matches. Otherwise the steps of
-/// the plan before the colon.
+/// For a word with a colon, the steps of the plan before the colon. For any other word, the plans that match and, if only
+/// one plan matches, its steps.
 fn plans_and_steps(context: &Context, begun: &str) -> Vec<CompletionCandidate> {
     let named = |plan: &str| -> Vec<CompletionCandidate> {
         let steps = completion::steps(context, plan).into_iter();
@@ -316,7 +316,7 @@ impl Line {
         options
     }
 
-    /// The key in a `set` command, whose value is being typed.
+    /// In a `set` command, the key whose value is being typed.
     fn key(&self) -> Option<&str> {
         let words = self.0.iter().skip_while(|it| *it != "set").filter(|it| !it.starts_with('-'));
         words.map(String::as_str).nth(2)

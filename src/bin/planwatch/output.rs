@@ -1,6 +1,7 @@
 //! Prints answers as text or JSON on stdout, and everything else on stderr.
 //!
-//! If the reader has closed the pipe, that is not an error. Every other failure to write is an error.
+//! If the reader has closed the pipe, that is not an error. Every other failure to write to stdout is an error. Failures
+//! to write to stderr are ignored.
 
 use std::ffi::OsString;
 use std::fmt::Write as _;

@@ -50,7 +50,7 @@ pub(crate) fn colour(status: &str) -> Style {
     }
 }
 
-/// A step's status in one or two words. A pending step that waits for nothing is shown as ready.
+/// A step's status with its mark. A pending step that is ready is shown as `ready`.
 pub(crate) fn state(step: &StepShape) -> Cell {
     if step.status == "in_progress" && step.lapsed {
         return styled(BUSY, "◐ in_progress (lapsed)").or_short("◐ lapsed");

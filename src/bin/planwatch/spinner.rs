@@ -1,4 +1,4 @@
-//! A spinner that is shown on a terminal while an operation takes longer than a second.
+//! A spinner on a terminal, for operations that take longer than a second.
 
 use std::io::{self, IsTerminal};
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};

@@ -13,7 +13,7 @@ use crate::screens::text::fitted;
 const GAP: usize = 2;
 /// Text columns are cut down to this width before any column is left out.
 const TEXT_LEAST: usize = 24;
-/// Columns are cut down to this width before further columns are left out.
+/// [`Yields::Extra`] and text columns are cut down to this width before further columns are left out.
 const LEAST: usize = 10;
 /// If the table is drawn without a width, a [`Yields::Extra`] column that is wider than this is not padded.
 const FILLED: usize = 60;

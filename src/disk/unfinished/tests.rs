@@ -66,7 +66,7 @@ fn only_files_of_anothers_unfinished_batch_are_refused() {
         let before = texts(&machine);
         let is_begun = other.unfinished().unwrap().len() == 1;
         for name in NAMED {
-            // If `is_begun` is false, there is no journal: the batch was not begun, or it is complete.
+            // If `is_begun` is false, there is no whole journal: the batch was not begun, or it is complete.
             let beside = machine.after_kill();
             match write(&beside.plans_at("/plans", "/other"), name) {
                 Err(error) if is_begun => {

@@ -240,7 +240,7 @@ fn update_for(
     update
 }
 
-/// The path of the log of a claim's output, relative to the plans directory.
+/// The path of the log for the output of the worker with this claim, relative to the plans directory.
 fn log_name(context: &Context, id: &StepId, claim: &str) -> String {
     // The plan's name and the number are cut, because a file name must not be too long.
     let plan: String = id.plan.as_str().chars().take(40).collect();

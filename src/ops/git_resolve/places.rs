@@ -337,7 +337,7 @@ impl<'a> Places<'a> {
         let emptied =
             lost.iter().filter(|it| is_archived(it)).filter_map(|it| Some(it.parent()?.to_path_buf()));
         writing.batch_emptying("git resolve", ops, emptied.collect())?;
-        // If the command is repeated, `done.own` tells it that it wrote the text itself.
+        // If the command is repeated, `done.own` shows that this text is the command's own and not an edit.
         done.own.push(target.clone());
         settled.push(Settled { target: target.clone(), group, lost, merged, decided });
         Ok(())
@@ -441,7 +441,7 @@ impl<'a> Places<'a> {
     }
 
     /// Replaces dependencies on a step's old number: by the new number or, if the step was removed, by the dependencies of
-    /// the removed step.
+    /// the removed step. Also updates the step's line in the Steps list.
     fn follow(
         &self,
         writing: &mut Transaction<'_>,

@@ -72,7 +72,7 @@ pub(super) fn renumber(
         if !moved.is_made {
             writing.create(&name, &text)?;
         } else if !resolving.context.plans.read(&moved.to).is_ok_and(|it| it.bytes == text) {
-            // A person has edited it meanwhile.
+            // A person has edited the new file meanwhile.
             continue;
         }
         done.own.push(moved.to.clone());

@@ -50,7 +50,7 @@ struct Cached {
 pub(super) enum CacheReply {
     Cached(Box<NextReport>),
     /// There is no usable cached answer. Contains the current commit of the index, if a daemon attests one, and the
-    /// fingerprint of the claim records, which was taken before the plans are read.
+    /// fingerprint of the claim records. The fingerprint is taken before the plans are read.
     Look(Option<Generation>, Records),
 }
 

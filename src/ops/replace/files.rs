@@ -31,8 +31,8 @@ pub(super) struct Made {
     pub(super) plan: Plan,
 }
 
-/// Collects the changes of files. The list's changes of status are checked against the plans in `goal`. Without `goal`, no
-/// existing step gets another status.
+/// Collects the changes of files. The list's changes of status are checked against the plans in `goal`. Without `goal`, they
+/// are not checked, and the files of existing steps keep their statuses.
 pub(super) fn make(
     wanted: &Wanted<'_>,
     left: &Orphans,

@@ -96,7 +96,8 @@ impl Attempt<'_> {
         let plan = load::existing_plan(context, &id.plan)?;
         let mut values = prompt::step_values(context, &plan, &begun.step, Some(&begun.claim));
         if self.place.is_some() {
-            // In the step's working tree, the file at this path is only a copy, so the prompt gets an absolute path.
+            // In the step's working tree, a relative path would name only a copy of the file, so the prompt gets an absolute
+            // path.
             values["path"] = context.plans.root().join(&begun.step.path).to_string_lossy().into();
         }
         let directory = self.place.map_or(&context.here.root, |it| &it.1.path);
@@ -202,8 +203,8 @@ impl Attempt<'_> {
         Err(Error::Conflict { code: "file-changed", message, hint: "run it again".to_owned() })
     }
 
-    /// Ends the claim's record at the registry in the state of the verdict ([`settle::state_after`]). Without such a
-    /// state, the record is left to [`Self::close_fence`]. If another machine has taken over the step, returns
+    /// Ends the claim's record at the registry in the state that [`settle::state_after`] returns. If it returns none, the
+    /// record is left to [`Self::close_fence`]. If another machine has taken over the step, returns
     /// [`Verdict::Overtaken`].
     fn fenced(&self, context: &Context, seen: &Step, verdict: Verdict) -> Result<Verdict, Error> {
         let Some(state) = settle::state_after(context, seen, &verdict) else { return Ok(verdict) };

@@ -31,7 +31,7 @@ pub struct Preview {
     pub timeout: Duration,
     pub idle: Option<Duration>,
     pub max_attempts: u32,
-    /// A sentence about the release against which the agent's options were checked.
+    /// How the agent's options were checked, and for which version of the agent.
     pub checked: Option<&'static str>,
     pub verify: Vec<String>,
     /// What has to be trusted first, as arguments of `planwatch trust`.

@@ -104,7 +104,7 @@ fn found(context: &Context, step: &Step, claim: &str) -> ClaimState {
 
 /// Writes the verdict into the step's file. Returns `None` if the file has changed and has to be read again.
 ///
-/// A verdict that changes nothing only reads the file. Waits for a save in progress.
+/// If the verdict changes nothing, the file is only read. Waits for a save in progress.
 pub(crate) fn write(
     context: &Context,
     begun: &Begun,
@@ -194,7 +194,7 @@ fn update(context: &Context, begun: &Begun, step: &Step, verdict: &Verdict, fact
     };
     match verdict {
         Verdict::Close => {
-            // If the run only verified the step, the attempt of its worker is already in the file.
+            // If the run only verified the step, the worker's attempt is already in the file.
             let last = step.attempts.last().and_then(|it| it.outcome.as_deref());
             let is_told = has("completed") || begun.task == Task::Verify && last == Some("completed");
             update.attempts.extend((!is_told).then(|| attempt("completed", None)));
@@ -235,7 +235,8 @@ fn is_last_try(context: &Context, step: &Step, outcome: Outcome) -> bool {
     outcome != Outcome::Interrupted && step.tries() + 1 >= context.config.max_attempts() as usize
 }
 
-/// The state in which a verdict ends the claim's record at the registry. `None`: the record is removed.
+/// The state in which a verdict ends the claim's record at the registry. `None`: the record is removed, or the verdict does
+/// not end the claim.
 pub(crate) fn state_after(context: &Context, step: &Step, verdict: &Verdict) -> Option<State> {
     match verdict {
         Verdict::Close => Some(State::Completed),

@@ -33,8 +33,8 @@ type Jobs<'a> = Mutex<Receiver<Job<'a>>>;
 /// The position of a plan, its row, and its texts. `None`: the plan no longer exists.
 type Read<'a> = (usize, (&'a Head, Result<Option<Texts>, IndexError>));
 
-/// Adds missing texts to the full-text index, and removes the texts of plans and records that no longer exist. If the files
-/// of every added plan still matched its row, the full-text index then counts as filled from `origin`. Returns
+/// Adds missing texts to the full-text index, and removes the texts of plans, decisions and insights that no longer exist.
+/// If the files of every added plan still matched its row, the full-text index then counts as filled from `origin`. Returns
 /// [`Trouble::Unknown`] if another process wrote into the full-text index meanwhile.
 pub(crate) fn fill(
     context: &Context,

@@ -178,7 +178,8 @@ struct Shown {
     is_whole: bool,
 }
 
-/// Finds the plan, step or record of a match. `None`: it no longer exists, or is too old. The text comes from the file.
+/// Finds the plan, step or record of a match. `None`: it no longer exists, or is too old. The text of a plan or step is read
+/// from its file; if the file has changed, the text is left empty.
 fn shown(
     asked: &FullTextSearch<'_>,
     snapshot: &Snapshot<'_>,

@@ -29,7 +29,7 @@ pub struct NamedIn {
     pub step: StepShape,
     /// The roles of the person in the step, for example `has claimed it`.
     pub roles: Vec<&'static str>,
-    /// The latest time of an entry with the name.
+    /// The latest time of a claim, attempt, note or confirmation with the name.
     pub at: Option<Time>,
 }
 

@@ -189,8 +189,8 @@ fn values(context: &Context, request: &NewRequest, id: &PlanId, file: &str) -> V
     })
 }
 
-/// The values of the request replace those of the template. Exception: if the template has a status, the status stays; only
-/// a request for a draft replaces it.
+/// The values of the request replace those of the template. A status that the template has is replaced only if the request
+/// is for a draft.
 fn plan_changes(context: &Context, text: &str, plan: &NewPlan) -> Vec<Change> {
     let keeps_status = has_key(text, "status") && !plan.is_draft;
     let mut changes = plan.changes(context.now);

@@ -1,5 +1,6 @@
-//! Tests which files a change of one step opens: the files of the step and of its plan, the steps of its plan that it
-//! depends on, and all files of other plans that it depends on. Also tests when `list` searches for records of claims.
+//! Tests which files a change of one step opens: the step's file, the `plan.md` of its plan, the files of the steps in this
+//! plan that it depends on, and all files of other plans that it depends on. Also tests when `list` searches for records of
+//! claims.
 
 use crate::api::context::Context;
 use crate::api::requests::{ListRequest, MoveRequest};

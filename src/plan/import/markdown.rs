@@ -28,7 +28,8 @@ use titles::{content_column, dedented, titled, with_code, without_parentheses};
 
 #[derive(Default)]
 struct UnnumberedStep {
-    /// The number that the author gave to the step, with its rank. For a todo, its `id`.
+    /// The number that the author gave to the step, with its rank. For an item of the front matter's `todos`, the item's
+    /// `id`.
     label: Option<(Rank, String)>,
     title: String,
     /// `None`: the source states no known status. An open task box does not state a status.
@@ -261,8 +262,8 @@ fn first_line_end(of: &Document<'_>, piece: &Piece) -> usize {
 }
 
 /// Reports the statements about statuses and dependencies that were not mapped to a step. Also reports task boxes that are
-/// not steps, and statuses of headings that are in no step. The status of a phase is not reported if all its steps have the
-/// same status.
+/// not steps, and statuses of headings that are in no step. The status of a phase is not reported if all its steps have this
+/// status, too.
 fn unused_statements(of: &Document<'_>, pieces: &Pieces, found: &[UnnumberedStep]) -> Vec<Unmapped> {
     let piece_at = |at: usize| pieces.pieces.iter().position(|it| it.span.contains(&at));
     let mut unmapped = Vec::new();
@@ -347,7 +348,7 @@ fn raised(of: &Document<'_>, range: Range<usize>, by: usize) -> String {
     text + &body[from..range.end]
 }
 
-/// The text of an item from `start` on, which is the end of its title, without the item's indentation.
+/// The text of an item below its title, without the item's indentation. The title ends at `start`.
 fn below_item(of: &Document<'_>, item: &text_markdown::Item, start: usize) -> String {
     let below = start..item.span.end;
     let is_indented = |it: &Range<usize>| {

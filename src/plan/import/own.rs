@@ -83,7 +83,7 @@ pub(super) fn numbered(heading: &str) -> Option<(&str, &str)> {
     number.parse::<StepNumber>().is_ok().then(|| (number, title.trim()))
 }
 
-/// Reads a line such as `- [x] completed, after 1, 2, ruth`, below `### 3. Title`.
+/// Reads a line such as `- [x] completed, after 1, 2, ruth`, below `### 3. Title`. `ruth` is the assignee.
 fn state(body: &str, outline: &Outline, nth: usize, words: &Words) -> Option<State> {
     let heading = &outline.headings[nth];
     let is_step = heading.level == 3 && numbered(&heading.text).is_some();
@@ -112,8 +112,8 @@ fn state(body: &str, outline: &Outline, nth: usize, words: &Words) -> Option<Sta
 }
 
 impl Exported {
-    /// Returns the plan's text without the summary line, the keys that result from this line, and the line as unmapped text.
-    /// The unmapped text also has the word `after` for each step that waits.
+    /// Returns three values: the plan's text without its summary line; the keys that result from this line; and the line as
+    /// unmapped text. The unmapped text also has the word `after` for each step that waits.
     pub(super) fn plan(&self, path: &str, body: &str, rest: &str) -> (String, Vec<Change>, Unmapped) {
         let sum = body[self.sum.clone()].trim_end();
         let value = |key: &str| {

@@ -10,7 +10,7 @@ use crate::text::markdown::Outline;
 pub(super) struct Statement {
     /// Where it begins in the body.
     pub(super) at: usize,
-    /// The words of the body.
+    /// Its text in the body.
     pub(super) text: String,
     pub(super) kind: Kind,
     pub(super) form: Form,
@@ -40,7 +40,7 @@ impl Kind {
         !matches!(self, Self::Waits(waits) if waits.is_empty())
     }
 
-    /// Whether a dependency is named by a number, which may be the number of a step.
+    /// Whether at least one dependency is a number, a range of numbers or the id of a step.
     pub(super) fn has_numbers(&self) -> bool {
         match self {
             Self::Waits(waits) => waits.iter().any(|it| !matches!(it.name, Name::Text(_))),

@@ -1,6 +1,6 @@
 use super::*;
 
-/// Checks the titles of the plans with their numbers of steps, the paths that were not mapped, and those that could not
+/// Checks the title of each plan and how many steps it has, the files that were not mapped, and the files that could not
 /// be read.
 #[track_caller]
 fn check(files: &[(&str, &[u8])], plans: &[(&str, usize)], left: &[&str], unread: &[(&str, u32, u32)]) {

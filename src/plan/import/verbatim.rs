@@ -20,9 +20,10 @@ fn split(path: &str) -> (&str, &str) {
     path.rsplit_once('/').unwrap_or(("", path))
 }
 
-/// Each directory with a `plan.md` or step files becomes a plan. If the files have no directory, the plan's title is `name`.
+/// Each directory with step files becomes a plan, and so does a directory with only a `plan.md` whose text has no steps. If
+/// the files have no directory, the plan's title is `name`.
 ///
-/// A `plan.md` without step files next to it, and any other file, is mapped as a document if its text has steps.
+/// Any other file is mapped as a document if its text has steps.
 pub(super) fn convert(name: &str, files: &[(&str, &str)], words: &Words) -> Imported {
     let with_steps: BTreeSet<&str> =
         files.iter().map(|it| split(it.0)).filter(|it| is_step(it.1)).map(|it| it.0).collect();

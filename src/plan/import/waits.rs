@@ -11,7 +11,7 @@ use crate::plan::step_number::StepNumber;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Wait {
     pub(super) name: Name,
-    /// The words of the source.
+    /// Its text in the source.
     pub(super) text: String,
     pub(super) at: usize,
 }

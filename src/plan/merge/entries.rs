@@ -66,8 +66,8 @@ pub(super) fn read(list: Option<View<'_>>) -> Option<Vec<Entry>> {
     list.items().zip(header_edit::written(list)).map(entry).collect()
 }
 
-/// Removes the comments above the first entry that are also in `base`, another version of the list. They belong to the
-/// list, not to the entry.
+/// Of the comments above the first entry, removes those that are also in `base`, another version of the list. They belong
+/// to the list, not to the entry.
 pub(super) fn drop_heading(entries: &mut [Entry], base: &[u8]) {
     if let Some(first) = entries.first_mut() {
         first.written.drop_above(&String::from_utf8_lossy(base));
@@ -120,8 +120,8 @@ pub(super) fn add(file: &[u8], key: &str, own: &[Entry], new: &[&Entry], order: 
     edited(file, key, &parts, &changes, order)
 }
 
-/// Writes a list that consists of `parts`. If the list is not a block list, makes `changes` one by one instead. These
-/// changes contain no comments, so this is done only if the new entries have none.
+/// Writes a list that consists of `parts`. If that is not possible, as in a list in brackets, makes `changes` instead. These
+/// contain no comments, so this is done only if the new entries have none.
 ///
 /// `None`: comments of new entries cannot be written, or the list cannot be edited.
 fn edited(file: &[u8], key: &str, parts: &[Part<'_>], changes: &[Change], order: &[&str]) -> Option<Vec<u8>> {

@@ -41,7 +41,7 @@ pub(super) fn merge(
         if let Ok(whole) = whole {
             return clean(whole.as_deref().unwrap_or(one));
         }
-        // Entries that `side` lacks cannot be added to its list. The code below tries to add entries to the list of OURS.
+        // The entries that `side` lacks could not be added to its list. The code below tries the list of OURS.
     }
     match [base, ours, theirs].map(Side::has_header) {
         [_, true, true] => {}
@@ -69,8 +69,8 @@ pub(super) fn merge(
 /// Missing entries cannot be added to a list.
 struct CannotTake;
 
-/// Returns the front matter of the only side that changed it, with the entries of the base that it lacks. So if an `undo` or
-/// a revert changes the status back, the attempt is preserved. `None`: no entry is missing.
+/// Returns the front matter of `side`, the only side that changed it, with the entries of the base that `side` lacks. So if
+/// an `undo` or a revert changes the status back, the attempt is preserved. `None`: no entry is missing.
 fn with_entries_of(base: &Side<'_>, side: &Side<'_>, order: &[&str]) -> Result<Option<Vec<u8>>, CannotTake> {
     let mut file = None;
     for key in LOGS {
@@ -359,8 +359,8 @@ impl<'a> Merge<'a> {
         merged_lines(before, own, other, lines)
     }
 
-    /// Checks the merged front matter. Each key must have the value of THEIRS or the edited value of OURS, unless its value
-    /// may have parts of both. No entry that was merged into the edited OURS may be missing.
+    /// Checks the merged front matter. Each key must have the value of THEIRS or the edited value of OURS; only a map, a
+    /// list or a text can have parts of both. Every entry that was merged into the edited OURS must be there.
     fn is_meant(&self, bytes: &[u8], edited: &Tree) -> bool {
         let Some(tree) = Tree::of_file(bytes) else { return false };
         let [_, ours, theirs] = self.all();
@@ -373,7 +373,6 @@ impl<'a> Merge<'a> {
         known.chain(LOGS).all(|key| {
             let now = tree.root().get(key);
             let is_side = is_alike(now, edited.root().get(key)) || is_alike(now, theirs.get(key));
-            // A map, a list or a text may have parts of both.
             is_side || now.is_some_and(|it| matches!(it.kind(), Kind::Map | Kind::List | Kind::Text))
         }) && LOGS.iter().all(|key| {
             let Some(now) = entries::read(tree.root().get(key)) else { return true };

@@ -42,8 +42,8 @@ fn text_of<'a>(of: &[Section<'a>], name: &Name) -> Option<&'a str> {
     of.iter().find(|it| it.name == *name).map(|it| it.text)
 }
 
-/// If steps were squashed into this one, returns the bodies of OURS and THEIRS with all sections merged. The two bodies
-/// differ at most in their titles.
+/// If other steps were squashed into the step, returns the bodies of OURS and THEIRS with all sections merged. The two
+/// bodies differ at most in their titles.
 ///
 /// `None`: both sides changed the text of the same section, a side that squashed nothing changed the title, or a body does
 /// not consist of sections.

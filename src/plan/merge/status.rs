@@ -219,7 +219,7 @@ mod tests {
         check(["completed", "completed", "pending"], &[("02", "completed")], &[R3], Some(Theirs));
         check(["completed", "completed", "in_progress"], &[("03", "completed")], &[], Some(Theirs));
         check(["completed", "completed", "blocked"], &[("03", "note")], &[F2], Some(Theirs));
-        // The same status on both sides, also if the words differ.
+        // The same status on both sides, even if the words differ.
         check(["pending", "done", "completed"], &[C1], &[F2], Some(Ours));
         // One side has all attempts of the other side, and more.
         check(["pending", "completed", "failed"], &[C1], &[C1, F2], Some(Theirs));

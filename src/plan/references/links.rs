@@ -29,7 +29,7 @@ pub(crate) struct MovedFile {
 /// In a file's links to a moved step's file, replaces the old name by the new one. Returns the changed file, or `None` if
 /// there is no such link or the file's body is not UTF-8.
 ///
-/// `own` is the plan whose directory contains the file. It is `None` if the file is in another directory next to the
+/// `own` is the plan whose directory contains `file`. It is `None` if `file` is in another directory next to the
 /// directories of the plans.
 pub(crate) fn followed_step(file: &[u8], own: Option<&PlanId>, moved: &MovedFile) -> Option<Vec<u8>> {
     rewritten(file, &moved.to, |destination| {

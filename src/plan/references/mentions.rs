@@ -11,7 +11,8 @@ use crate::plan::step_number::StepNumber;
 
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Mentions {
-    /// Without duplicates. If `says_all` is true, the earlier steps of the plan come first.
+    /// Without duplicates. If `says_all` is true, the earlier steps of the plan come first; of more than
+    /// [`MOST_SPELLED_OUT`] earlier steps, only the first and the last one are included.
     pub(super) steps: Vec<StepId>,
     /// The ranges that would add too many steps to `steps`. Such a range adds only its two ends to `steps`. Here it is
     /// limited to the earlier steps of the plan, and joined with ranges that overlap or touch it.

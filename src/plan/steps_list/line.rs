@@ -13,7 +13,7 @@ pub(super) struct Line {
     pub(super) number: StepNumber,
     /// Where the number is written: in the name, in a link's target, or in both.
     pub(super) numbers: Vec<Range<usize>>,
-    /// The `#part` of a link's target; empty if there is none.
+    /// The fragment or query of a link's target, with its `#` or `?`; empty if there is none.
     pub(super) fragment: Range<usize>,
     pub(super) title: String,
     pub(super) title_span: Range<usize>,

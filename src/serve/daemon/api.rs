@@ -21,13 +21,13 @@ pub trait Observer {
     fn ready(&mut self, status: &Status) -> ControlFlow<()>;
     fn event(&mut self, event: &Event) -> ControlFlow<()>;
     /// Called soon after files of a plan, or claims of other machines on its steps, have changed. `None` means that any plan
-    /// may have changed. The change may not have settled yet, and it may cause no event.
+    /// may have changed. The change has perhaps not settled yet, and does not always cause an event.
     fn changed(&mut self, _plan: Option<&PlanId>) {}
     /// Called when polling begins (with the reason) and when it ends (`None`).
     fn polling(&mut self, why: Option<&str>);
     /// Called if commands cannot reach this process because its socket directory is not trusted.
     fn without_socket(&mut self, _why: &Untrusted) {}
-    /// Called before the lock is released, while no other process can take over.
+    /// Called at the end. If this process still has the lock, no other process can take over before this call returns.
     fn ending(&mut self) {}
     /// Called after the daemon has found its lock or its socket deleted and has tried to recreate both.
     fn mended(&mut self) {}
@@ -93,7 +93,7 @@ impl std::fmt::Debug for Codes {
 pub struct Inbox {
     pub(crate) sender: Sender<Message>,
     pub(crate) receiver: Receiver<Message>,
-    /// Receives changes in addition to the observer.
+    /// Receives changes, as the observer does.
     pub(crate) feed: Option<Feed>,
     /// The URL at which this process answers over HTTP.
     pub(crate) http: Option<String>,

@@ -52,7 +52,7 @@ impl Indexing {
         self.next_answer = Some(answer).filter(|it| it.len() <= NEXT_ANSWER_LIMIT);
     }
 
-    /// Indexes the plans that are dirty, and those in `linked`, which contain links.
+    /// Indexes the plans that are dirty, and those in `linked`, which may have changed without an event.
     pub(crate) fn refresh_plans(&mut self, now: &Context, linked: &[String]) {
         let names: Vec<_> =
             std::mem::take(&mut self.dirty).plans.into_iter().chain(linked.to_vec()).collect();

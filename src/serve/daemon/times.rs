@@ -57,7 +57,8 @@ pub(crate) const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
 /// How long an ending daemon waits for a client to receive the last answer.
 pub(crate) const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// The delay between an answer and the trim. Right after the answer, other threads may still be freeing its data.
+/// The delay between an answer and the return of free memory to the system (`malloc.rs`). Right after the answer, other
+/// threads may still be freeing its data.
 pub(crate) const TRIM_DELAY: Duration = Duration::from_secs(1);
 
 // Other machines.

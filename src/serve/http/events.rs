@@ -37,8 +37,8 @@ pub(super) fn router() -> Router<App> {
     Router::new().route("/api/events", get(events))
 }
 
-/// Sends changes as they happen. The first event is `ready`. For each change, `changed` follows at once, and `event` when
-/// the change has settled. `reset` means that events were lost.
+/// Sends changes as they happen. The first event is `ready`. For each change, `changed` follows at once. If the change
+/// causes events, an `event` for each follows when the change has settled. `reset` means that events were lost.
 pub(in crate::serve) async fn events(
     State(app): State<App>,
     headers: HeaderMap,

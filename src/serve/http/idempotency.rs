@@ -29,7 +29,7 @@ use crate::store::idempotency;
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 const REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
 
-/// The size limit of a day's records, in bytes. When it is reached, new keys are refused, because no record may be removed
+/// The size limit of a day's records, in bytes. When it is reached, new keys are refused, because no record is removed
 /// early.
 const MOST_BYTES: u64 = 2 << 30;
 
@@ -95,7 +95,7 @@ impl Drop for InFlightKey {
     }
 }
 
-/// Answers a request with a key once, and repeats that answer for the same key.
+/// Lets a request with a key take effect only once. If the key was used before, repeats the stored answer.
 pub(super) async fn once(State(app): State<App>, request: Request, next: Next) -> Response {
     let is_claiming = request.method() == Method::GET && request.uri().path().ends_with("/next-step");
     let is_writing = [Method::POST, Method::PATCH, Method::DELETE].contains(request.method());

@@ -327,7 +327,7 @@ mod tests {
         };
         assert!(matches!(answering(None), ClaimReply::Unheard(_)));
         assert!(matches!(answering(Some(Answer::Claimed { handed: None })), ClaimReply::Nothing));
-        // A daemon of another release may refuse the request.
+        // A daemon of another release can refuse the request.
         assert!(matches!(answering(Some(Answer::Refused { why: String::new() })), ClaimReply::Nothing));
         drop(listener);
         assert!(matches!(daemon.claim(&|| panic!("there is no daemon")), ClaimReply::Nothing));

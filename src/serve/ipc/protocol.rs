@@ -85,12 +85,12 @@ pub struct Status {
     pub steps: usize,
     /// Why the daemon polls; `None` while the system reports events.
     pub polling: Option<String>,
-    /// The number of clients that follow its events.
+    /// The number of clients that follow the daemon's events.
     pub followers: usize,
-    /// Its HTTP URL, if it has one.
+    /// The daemon's HTTP URL, if it has one.
     #[serde(default)]
     pub http: Option<String>,
-    /// Whether watching is only a side job of this process. It then stops watching when another process wants to watch.
+    /// Whether watching is only a side job of this process. If so, it stops watching when another process wants to watch.
     #[serde(default)]
     pub gives_way: bool,
 }

@@ -129,7 +129,7 @@ impl ActionContext<'_> {
         workspace_edit(self.tree, self.documents, self.client, &ops, (Renames::Included, "check --fix")).ok()
     }
 
-    /// The id of the open file for operations. It is the path, which is unique even if two files have the same number.
+    /// The name of the open file in requests to operations. It is the path, because two files can have the same number.
     fn id(&self) -> String {
         self.tree.root.join(&self.file.relative).to_string_lossy().into_owned()
     }
@@ -200,8 +200,8 @@ impl ActionContext<'_> {
         Some(action)
     }
 
-    /// The target of a command that makes a missing file: the step that is named in the line at an offset, or else this
-    /// file.
+    /// The target of a command that makes a missing file. It is the step that is named in the line with the offset `at`. If
+    /// no step is named there, it is this file.
     fn missing(&self, at: usize) -> Value {
         let line = self.document.line(self.document.line_of(at));
         let named = super::references::all(&self.document.text, self.file);
@@ -340,7 +340,7 @@ impl ActionContext<'_> {
 fn known_words(typed: &str, words: &Words, role: &Role) -> Vec<String> {
     fn of<S: Status>(typed: &str, words: &Words) -> Vec<String> {
         let typed = typed.trim_matches(['"', '\'']);
-        // The nearest word may be a synonym of a status.
+        // The nearest word can be a synonym of a status.
         let nearest = words.nearest::<S>(typed);
         let meant = nearest.as_deref().and_then(|it| words.read::<S>(it)).map(|it| it.word().to_owned());
         let mut found: Vec<String> =

@@ -120,7 +120,7 @@ fn moved(spot: Spot, by: usize) -> Spot {
 }
 
 fn key_above(text: &str, header: &Range<usize>, line: usize) -> Option<String> {
-    // The cursor may be in the first line `---`, before the header.
+    // The cursor can be in the first line `---`, before the header.
     let above = text.get(header.start..line)?.lines().rev();
     let mut own = above.filter(|it| !it.starts_with([' ', '\t', '-', '#']) && !it.trim().is_empty());
     own.next().and_then(key_of_line).map(|it| it.0.to_owned())
@@ -173,7 +173,7 @@ fn item_spot(key: &str, line: &str, indent: usize, column: usize) -> Option<Spot
 }
 
 /// The word around a column. It begins at `from`, after any blanks and an opening quote. It ends before the first quote,
-/// comment or character of `ends` after the column, and before any blanks there.
+/// comment or character of `ends` after the column. Blanks at its end are left out.
 fn word(line: &str, from: usize, column: usize, ends: &[char]) -> Range<usize> {
     let from = from.min(column);
     let blank = line[from..column].len() - line[from..column].trim_start().len();

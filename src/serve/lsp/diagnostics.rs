@@ -167,7 +167,7 @@ pub(super) fn related(plans: &Plans, plan: &Plan, problem: &Problem) -> Vec<Rela
 
 /// The related location of [`Code::DependenciesDisagree`]: the Dependencies section of the step's text. If there is no such
 /// section, or the problem itself is at its start, the location is the file of the step's plan. `plan` is that file's path
-/// and the plan's id. `None` for any other problem.
+/// and the plan's id. `None` for a problem with another code.
 pub(super) fn in_text(text: &str, plan: (&str, &PlanId), problem: &Problem) -> Option<Related> {
     (problem.code == Code::DependenciesDisagree).then(|| {
         match section(text).filter(|it| *it != (problem.line, problem.column)) {
@@ -256,8 +256,8 @@ const MOST_FOLLOWED: usize = 1_000;
 /// The maximum number of steps or plans that are listed as related to a cycle, an open dependency or a name clash.
 const MOST_SHOWN: usize = 6;
 
-/// The steps of the shortest dependency cycle through `step`, without `step` itself. Each step has the dependency that
-/// continues the cycle, and the position of this dependency in the step's file.
+/// The steps of the shortest dependency cycle through `step`, without `step` itself, and at most `MOST_SHOWN` of them. Each
+/// step has the dependency that continues the cycle, and the position of this dependency in the step's file.
 fn partners<'a>(plans: &'a Plans, step: &'a Step) -> Vec<(&'a Step, &'a StepId, Place)> {
     // Each found step with two indexes. The first is the index, in this list, of the step that waits for it. The second
     // is the index of the dependency in the waiting step's `depends`.

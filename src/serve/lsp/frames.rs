@@ -1,6 +1,6 @@
 //! Frames of the protocol: `Content-Length`, a blank line, a JSON body.
 //!
-//! A client may send anything. A frame that contains no message is answered with an error, and reading continues until
+//! A client can send anything. A frame that contains no message is answered with an error, and reading continues until
 //! the input ends or fails. Bytes that belong to no frame are skipped up to the next header.
 
 use std::io::{self, BufRead, ErrorKind, Read, Write};
@@ -96,7 +96,7 @@ fn header(from: &mut impl BufRead) -> io::Result<Option<u64>> {
         }
         let text = String::from_utf8_lossy(&line);
         let Some((name, value)) = text.rsplit_once(':') else { continue };
-        // Other bytes may precede the name, such as the rest of a body that is longer than its `Content-Length`.
+        // Other bytes can precede the name, such as the rest of a body that is longer than its `Content-Length`.
         if name.trim_end().to_ascii_lowercase().ends_with("content-length") {
             length = value.trim().parse().ok();
         }

@@ -1,5 +1,5 @@
-//! Code lenses show the state of a plan or step, and commands. Inlay hints show the states of dependencies, and the
-//! progress of a plan.
+//! Code lenses show the state of a plan or step, and offer commands for a step. Inlay hints show the states of
+//! dependencies, and the progress of a plan.
 
 use std::ops::Range;
 

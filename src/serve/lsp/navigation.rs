@@ -150,7 +150,7 @@ pub(super) fn all_names(
     }
     files.extend(tree.open_files().map(|(_, file)| file.relative.clone()));
     let open: HashMap<_, _> = tree.open_files().map(|(path, file)| (file.relative.as_str(), path)).collect();
-    // All files share one context. A plan may have hundreds of files, and making a context costs more than reading one.
+    // All files share one context. A plan can have hundreds of files, and making a context costs more than reading one.
     let Ok(context) = tree.context() else { return Vec::new() };
     files.extend(files_outside_plans(&context));
     files.sort_unstable();
@@ -172,7 +172,7 @@ pub(super) fn all_names(
     found
 }
 
-/// The paths of decisions, insights, scripts and prompts, which may name any plan.
+/// The paths of decisions, insights, scripts and prompts, which can name any plan.
 fn files_outside_plans(context: &Context) -> Vec<String> {
     let of = |directory: &&str| {
         let names = context.plans.names(Path::new(directory.trim_end_matches('/'))).into_iter();
@@ -205,7 +205,7 @@ pub(super) fn references(
     };
     let mut found = Vec::new();
     for (document, named) in all_names(tree, documents, &target, encoding, is_stopped) {
-        // In a plan's own files, a step may be named by its number alone. Such a name is not a reference to the plan.
+        // In a plan's own files, a step can be named by its number alone. Such a name is not a reference to the plan.
         let is_wanted =
             |it: &&Named| it.target == target || document.text[it.range.clone()].contains(plan_name(&target));
         let is_wanted = |it: &&Named| is_wanted(it) && (has_declaration || it.form != Form::Id);

@@ -95,8 +95,8 @@ impl Published {
         }
     }
 
-    /// Clears the diagnostics of a closed document. Those of the saved file are sent later, with those of other files that
-    /// are not open.
+    /// Clears the diagnostics of a closed document, unless the client requests diagnostics itself. The diagnostics of the
+    /// saved file are sent later, together with the other files that are not open.
     pub(super) fn closed(&mut self, outbox: &Outbox, client: &Client, uri: &str) {
         if !client.pulls_diagnostics {
             outbox.publish(uri, &json!({"uri": uri, "diagnostics": []}));

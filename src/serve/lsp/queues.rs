@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use super::frames::{self, Frame};
 use super::protocol::Answer;
 
-/// The maximum time that the server waits at its end until all messages to the client are written.
+/// How long an ending server waits, at most, until all messages to the client are written.
 const LONGEST_FLUSH: Duration = Duration::from_secs(2);
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

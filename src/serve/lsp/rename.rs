@@ -117,7 +117,7 @@ pub(super) fn will_rename(
     client: &Client,
     files: &[RenamedFile],
 ) -> Answer {
-    // Renames of several files at once get no edits: the files may exchange their numbers, and a series of single renames
+    // Renames of several files at once get no edits: the files could exchange their numbers, and a series of single renames
     // cannot do that.
     let [renamed] = files else { return Ok(Value::Null) };
     let (Some(old), Some(new)) = (uri::to_path(&renamed.old_uri), uri::to_path(&renamed.new_uri)) else {

@@ -177,7 +177,7 @@ impl Server {
 /// The data for the editor's status bar.
 fn status(tree: &super::tree::Tree, context: &crate::api::context::Context) -> Value {
     use crate::plan::words::StepStatus;
-    // Claims and ready steps are those of the saved files, because an editor may not have reloaded them after a command.
+    // Claims and ready steps are those of the saved files: after a command, an editor can still show the old texts.
     let saved = tree.saved();
     let plans = tree.catalog.iter().flat_map(|it| it.live_with_keys());
     let plans = plans.map(|(key, it)| saved.get(key).unwrap_or(it));

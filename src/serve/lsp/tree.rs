@@ -289,8 +289,7 @@ impl Tree {
     }
 
     /// The claim in the saved version of a step's open file. `own` is the claim in the open text. `None` if the saved file
-    /// has no claim, if the step is neither in progress nor to be verified by a live run, if the claim has lapsed, or if the
-    /// open text has the same claim.
+    /// has no claim in force, if this claim has lapsed, if the open text has the same claim, or if the file cannot be read.
     pub(super) fn saved_claim(&self, file: &PlanFile, own: Option<&Claim>) -> Option<Claim> {
         let context = self.context().ok()?;
         let bytes = context.plans.read(Path::new(&file.relative)).ok()?.bytes;
@@ -330,8 +329,8 @@ impl Tree {
             let mut problems = check::problems_of_plan(context, &judged.plans, plan);
             problems.sort_unstable();
             problems.dedup();
-            // `TakenBack`: the file no longer contains a claim that is still in force. An open text may be from before
-            // the claim, so the problem is not reported for open files.
+            // `TakenBack`: the file no longer contains a claim that is still in force. An open text can be older than the
+            // claim, so the problem is not reported for open files.
             let is_open = |path: &str| self.open.values().any(|(_, file)| file.relative == path);
             problems.retain(|it| it.code != Code::TakenBack || !is_open(&it.path));
             judged.problems = problems;

@@ -34,7 +34,7 @@ struct Refine {
     output: Option<String>,
 }
 
-/// The maximum number of bytes of the conversation that a prompt contains.
+/// A prompt contains at most this many bytes of the conversation.
 const CONVERSATION: usize = 100_000;
 
 fn refine_draft(call: &Call, asked: Refine) -> Result<Value, Refusal> {

@@ -1,6 +1,6 @@
 //! Delays the end of a client's input until earlier requests are answered.
 //!
-//! When the input ends, the library waits only five more seconds for answers. But a script may write its requests, close
+//! When the input ends, the library waits only five more seconds for answers. But a script can write its requests, close
 //! the input, and only then read the answers. Therefore the end is delayed here while answers are pending.
 
 use std::collections::HashSet;

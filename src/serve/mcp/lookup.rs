@@ -50,8 +50,9 @@ pub(super) fn shown(call: &Call, typed: &str, full: bool, otherwise: &str) -> Re
     }
 }
 
-/// The ids of the plans with the title `typed`. If there are none, the ids of the plans whose titles contain all words of
-/// `typed`. If there are none either, the id of the plan whose id is the slug of `typed`. Archived plans are left out.
+/// The ids of the plans with the title `typed`. If there are none, and `typed` has more than two bytes, the ids of the plans
+/// whose titles contain all words of `typed`. If there are still none, the id of the plan whose id is the slug of `typed`.
+/// Archived plans are left out.
 fn by_title(call: &Call, typed: &str) -> Result<Vec<String>, Refusal> {
     let request = ListRequest { all: true, ..ListRequest::default() };
     let ListReport::Plans { plans, .. } = list::list(&call.context, &request)? else { return Ok(Vec::new()) };
@@ -75,8 +76,8 @@ fn by_title(call: &Call, typed: &str) -> Result<Vec<String>, Refusal> {
     Ok(plans.iter().filter(|it| !it.archived && it.id == made).map(|it| it.id.clone()).collect())
 }
 
-/// Shows the step with the id `typed`; the id may also be that of a plan, a decision or an insight. If there is no plan for
-/// this id, finds the only step whose title contains all words of `typed`.
+/// Shows the step with the id `typed`, or the plan, decision or insight with this id. If there is no plan for this id, and
+/// `typed` has more than two bytes, shows the only step whose title contains all words of `typed`.
 pub(super) fn step(call: &Call, typed: &str) -> Result<ShowReport, Refusal> {
     let show =
         |id: &str| show::show(&call.context, &ShowRequest { id: id.to_owned(), ..ShowRequest::default() });

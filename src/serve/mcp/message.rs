@@ -1,7 +1,7 @@
 //! Parses a JSON-RPC message of a client, and makes the error response to an invalid message.
 //!
 //! The library would ignore an invalid message, or answer without its id. As JSON-RPC demands, an invalid notification
-//! gets no answer.
+//! gets no answer over stdio. Over HTTP, it gets an error response.
 
 use std::fmt;
 
@@ -89,7 +89,7 @@ fn depth(json: &[u8]) -> usize {
     most
 }
 
-/// The id of a message, and which keys the message has. Other values are skipped, so they may be nested to any depth.
+/// The id of a message, and which keys the message has. Other values are skipped, so they can be nested to any depth.
 #[derive(Default)]
 struct Head {
     id: Option<RequestId>,

@@ -246,7 +246,7 @@ impl Inner {
         }
     }
 
-    /// The instructions for the client's model. They name the plans directory, because the client may run in another
+    /// The instructions for the client's model. They name the plans directory, because the client can run in another
     /// directory.
     fn instructions(&self) -> String {
         match (self.contexts)() {

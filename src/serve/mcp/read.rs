@@ -138,8 +138,8 @@ enum Detail {
     Full,
 }
 
-/// The maximum number of items of a list other than the steps. Some lists have two or three times this limit, or half of
-/// it. With [`Detail::Full`], of a plan's lists only the children are limited.
+/// The usual maximum number of items of a list other than the steps. The limits of some lists are multiples of this number,
+/// or half of it.
 const FEW: usize = 10;
 
 /// The minimum number of bytes for the steps of a plan. It applies even if the plan's other fields fill the page.

@@ -17,7 +17,7 @@ use crate::store::transaction::ChangeReport;
 pub(super) const PAGE: usize = 5_500;
 
 /// The maximum size of a page, in bytes of JSON, if the call limits the number of items or names one item. Without a limit,
-/// a page with the full texts of steps may have half of this size.
+/// the maximum size of a page with the full texts of steps is half of this.
 pub(super) const LONG_PAGE: usize = 40_000;
 
 /// The maximum length in bytes of a step's or plan's text that is returned in full.
@@ -316,12 +316,12 @@ pub(super) fn page<T>(
     Ok(Page { items, next })
 }
 
-/// The key of a plan in a page. It is not always the id, because an archived plan may have the same id as another plan.
+/// The key of a plan in a page. It is not always the id, because an archived plan can have the same id as another plan.
 pub(super) fn plan_key(plan: &PlanShape) -> String {
     if plan.archived { format!("_archive/{}", plan.id) } else { plan.id.clone() }
 }
 
-/// The key of a step in a page. It is the name of the step's file, because two files may have the same step number. For a
+/// The key of a step in a page. It is the name of the step's file, because two files can have the same step number. For a
 /// step that is only in the Steps list, it is the id.
 pub(super) fn step_key(path: &str, id: &str) -> String {
     path.rsplit('/').next().filter(|it| *it != PLAN_FILE).unwrap_or(id).to_owned()

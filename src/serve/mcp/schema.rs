@@ -197,7 +197,7 @@ pub(super) const STEP: &str = "id plan title status ready:bool? unverified:bool?
                                result? attempts:list? notes:list? metadata:obj? tasks_done:int? tasks_total:int? path \
                                etag? body? more? problems:strs?";
 
-/// The schema of a result. The result of a tool that writes may also contain preserved saves of other programs (`kept`).
+/// The schema of a result. The result of a tool that writes can also contain preserved saves of other programs (`kept`).
 pub(super) fn of_result(notation: &str, writes: bool) -> Arc<Object> {
     let notation = if writes { format!("{notation} kept?") } else { notation.to_owned() };
     Arc::new(object(&notation).as_object().cloned().unwrap_or_default())
@@ -361,7 +361,7 @@ fn held_to(property: &Value, name: &str, value: Value) -> Result<Value, Refusal>
     Ok(value)
 }
 
-/// The argument that is a list of steps. A text in its place may mean several steps, so it is not read as one title.
+/// The argument that is a list of steps. A text in its place could mean several steps, so it is not read as one title.
 const STEPS: &str = "steps";
 
 /// If an object has exactly one required field, a text or number in its place is read as that field.

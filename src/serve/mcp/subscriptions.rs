@@ -1,4 +1,4 @@
-//! Live updates: a client that follows a resource is notified when its text changes.
+//! Live updates: a client that follows a resource is notified when the resource's text changes.
 //!
 //! After an event, the resources that may have changed are read. The client is notified only of those whose text differs
 //! from the text that was read before. The first read ends before the subscription is acknowledged. So every change that
@@ -36,8 +36,8 @@ use crate::serve::mcp::resources::{self, LIST, Seen};
 /// is enough for them.
 const GATHERING: Duration = Duration::from_millis(60);
 
-/// The maximum number of prepared subscriptions that wait to be served. If there are more, the oldest one is dropped. This
-/// happens only if clients disconnect while they subscribe.
+/// The maximum number of prepared subscriptions that wait to be served. If there are more, the oldest one is dropped.
+/// Clients that disconnect while they subscribe leave prepared subscriptions behind.
 const MOST_PREPARED: usize = 64;
 
 /// How long the thread waits after a watcher has ended, in another process or in this one. Then it looks for the next one.
@@ -336,7 +336,7 @@ struct Prepared {
 /// Prepared subscriptions, each with the id of the task that serves its request.
 ///
 /// The library calls the handler twice for each subscription. The first call returns what is accepted, the second call
-/// serves the subscription, and the library sends the acknowledgement between them. The client may change a file as soon
+/// serves the subscription, and the library sends the acknowledgement between them. The client can change a file as soon
 /// as it has the acknowledgement, so the first call reads the resources.
 #[derive(Default)]
 pub(super) struct Beginnings {
@@ -429,7 +429,7 @@ mod tests {
 
     const STEP: &str = "planwatch:///plans/auth/steps/1";
 
-    /// A client may change a file as soon as its subscription is acknowledged, before the subscription is served.
+    /// A client can change a file as soon as its subscription is acknowledged, before the subscription is served.
     #[test]
     fn a_change_between_the_acknowledgement_and_the_first_event_is_notified() {
         let machine = Arc::new(Machine::with(&[

@@ -17,11 +17,11 @@ use crate::serve::mcp::schema::{self, Argument, Object};
 use crate::store::idempotency;
 use crate::store::transaction::ChangeReport;
 
-/// What a tool may do to the plans, as reported to clients.
+/// What a tool can do to the plans, as reported to clients.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Effect {
     Reads,
-    /// Each call may create something: a plan, a note or an attempt.
+    /// Each call can create something: a plan, a note or an attempt.
     Adds,
     /// A repeated call changes nothing more.
     Sets,
@@ -235,7 +235,7 @@ impl Tool {
 
 /// Runs a call, or returns the answer of an earlier call with the same key.
 fn once_for(key: &str, name: &str, run: &Run, call: &Call, given: Object) -> Result<Turn, Refusal> {
-    // The fields are sorted, because a repeated call may send them in another order.
+    // The fields are sorted, because a repeated call can send them in another order.
     let fields: std::collections::BTreeMap<_, _> = given.iter().collect();
     let request = json!(["mcp", name, call.context.by, fields]).to_string();
     let (key, answer) = idempotency::begin_or_answer(&call.context, key, &request)?;

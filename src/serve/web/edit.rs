@@ -21,7 +21,7 @@ struct Edited {
     id: String,
     plan: String,
     title: String,
-    /// The hash of the file with the text.
+    /// The hash of the file that contains the text; empty if there is no file.
     etag: String,
     file: FileText,
 }

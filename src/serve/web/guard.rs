@@ -1,4 +1,4 @@
-//! Decides from the head of a request who may see a page. The body is not read before.
+//! Decides from the head of a request who may see a page. The body is read only after this decision.
 //!
 //! The host and the origin are checked as on every route. A page needs a session. The browser also sends the session's
 //! cookie with requests from pages on other ports of this machine, because it treats them as the same site. So the guard

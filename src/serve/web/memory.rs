@@ -15,8 +15,8 @@ use crate::store::leases::Leases;
 /// The largest number of cached answers.
 const MOST: usize = 24;
 
-/// How many seconds an answer is cached, and for how long it may miss that a process ended or that a file of another working
-/// tree changed.
+/// How many seconds, at most, an answer is cached. During this time, the answer can miss that a process has ended, or that a
+/// file of another working tree has changed.
 const HOLDS: i64 = 5;
 
 /// The cached answers, the newest last.

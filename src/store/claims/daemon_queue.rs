@@ -276,9 +276,9 @@ impl CacheKey {
 /// The order in which the remaining steps are claimed, as [`rules::in_turn`] defines it. Each plan's steps are claimed in
 /// the order of their numbers. The next step is always the most urgent one among the first remaining steps of all plans.
 ///
-/// A plan may have further ready steps that the queue does not contain. Queue entries after the plan's last step in the
-/// queue are more urgent than these further steps. Entries before that last step may be less urgent than the further steps.
-/// So once the plan has no step left in the queue, the result ends before the first such entry.
+/// A plan may have further ready steps that the queue does not contain. They are less urgent than the queue's steps after
+/// the plan's last step in the queue, but can be more urgent than those before it. So once no step of the plan is left in
+/// the queue, the result ends before the first step whose place in the queue is before the plan's last step.
 fn in_turn(steps: &[QueuedStep], left: &[bool], is_whole: bool) -> Vec<usize> {
     let mut plans: HashMap<usize, (VecDeque<usize>, usize)> = HashMap::new();
     for (nth, step) in steps.iter().enumerate() {

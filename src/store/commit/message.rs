@@ -75,7 +75,7 @@ impl Facts {
         Ok(Self { plans, steps, plan_file })
     }
 
-    /// The subject, an empty line and the trailers. `text` replaces the subject, unless it is blank.
+    /// The subject, an empty line and the trailers. A `text` that is not blank replaces the subject.
     pub(super) fn message(&self, text: Option<&str>, template: Option<&str>) -> String {
         let head = text.map(str::trim_end).filter(|it| !it.trim().is_empty()).map(str::to_owned);
         let head = head.unwrap_or_else(|| self.subject(template.unwrap_or(TEMPLATE)));

@@ -144,7 +144,7 @@ impl Repository {
         self.query(range, self.paths(), &["--full-history", "--diff-merges=off"], false)
     }
 
-    /// Like [`Self::log`], for exactly these commits, in their order.
+    /// Like [`Self::log`], for exactly these commits, in the given order.
     pub(super) fn log_of(&self, commits: &[String]) -> Result<LogCommits, Error> {
         self.query(commits, self.paths(), &["--no-walk=unsorted", "--diff-merges=off"], false)
     }
@@ -242,7 +242,7 @@ impl Repository {
     }
 
     /// The files that differ between a commit and the index (with `is_staged`) or the working tree. If there is no commit,
-    /// returns all files of the index with `is_staged`, and nothing without it.
+    /// the result is all files of the index if `is_staged` is set, and empty otherwise.
     pub(super) fn raw_uncommitted(
         &self,
         since: Option<&str>,

@@ -115,8 +115,8 @@ impl<'a> Versions<'a> {
             if let Some(version) = slot.get() {
                 return Ok(Rc::clone(version));
             }
-            // The request is sent only when everything that was sent before has arrived. If it were sent earlier, each
-            // version could need its own git process.
+            // A request for fewer than `AT_ONCE` versions is sent only when everything that was sent before has arrived.
+            // If it were sent earlier, each version could need its own git process.
             if !self.wanted.is_empty() && self.wanted.len() == self.expected.len() {
                 self.send();
             }

@@ -6,9 +6,11 @@
 //!
 //! # When a line is dropped
 //! If the step was left open, its line is needed in case the claim is restored or a late result arrives. The line is
-//! dropped a week after the lease has ended. If the step was closed, its line also prevents workers on other branches
-//! from repeating the step. The line is dropped when its branch is deleted. It is also dropped after a week, once the
-//! step is closed or missing in every working tree of the repository. If something cannot be read, the line stays.
+//! dropped a week after the lease has ended or, if another claim took the step over, a week after the claim was made.
+//!
+//! If the step was closed, its line also prevents workers on other branches from repeating the step. The line is dropped
+//! when its branch is deleted. It is also dropped after a week, once the step is closed or missing in every working tree
+//! of the repository. If something cannot be read, the line stays.
 
 use std::collections::HashMap;
 use std::path::PathBuf;

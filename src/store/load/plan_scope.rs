@@ -21,7 +21,8 @@ use crate::plan::read::Bodies;
 /// the plan, or if the plan has more files than this and [`IndexCheck::Lazy`] is set.
 const MANY: usize = 64;
 
-/// Loads a plan, its program, and what its steps wait for, from the files. If the plan is a program, loads all plans.
+/// Loads a plan, its program, and what its steps wait for, from the files. If the plan is a program, or if more than
+/// [`MANY`] live plans would be looked up, loads all plans.
 ///
 /// If `with_dependents` is set, also loads the plans with steps that wait for this plan. If no daemon names these plans, or
 /// if there are more than [`MANY`] of them, loads all plans. With [`IndexCheck::Lazy`], loads all plans from the index if
@@ -128,7 +129,7 @@ struct Around<'a> {
     names: Names,
     loaded: BTreeSet<Key>,
     plans: Vec<Plan>,
-    /// Stores what was read for the next call of [`near`]; `None` for other callers.
+    /// What was read, so that the next call of [`near`] can reuse it; `None` for other callers.
     kept: Option<&'a mut KeptPlans>,
 }
 

@@ -43,8 +43,8 @@ enum ClaimView {
     None,
     /// The recorded claims, too.
     Recorded,
-    /// Like `Recorded`, but a step whose claim is unconfirmed counts as free. The caller must check the step again under
-    /// the lock.
+    /// Like `Recorded`, but a step whose claim is unconfirmed usually counts as free (see
+    /// [`Leases::annotate_optimistically`]). The caller must check the step again under the lock.
     Optimistic,
 }
 
@@ -149,7 +149,8 @@ impl<'a, S: Copy + Into<Scope<'a>>> LoadQuery<'a, S> {
         Self { claims: ClaimView::None, ..self }
     }
 
-    /// Treats a step whose claim is unconfirmed as free. The caller must check the step again under the lock.
+    /// Treats a step whose claim is unconfirmed as free, as [`Leases::annotate_optimistically`] does. The caller must check
+    /// the step again under the lock.
     pub(crate) fn with_unfinished_claims_free(self) -> Self {
         Self { claims: ClaimView::Optimistic, ..self }
     }

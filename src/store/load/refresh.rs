@@ -23,9 +23,9 @@ use crate::plan::problem::Problem;
 use crate::plan::read::Bodies;
 use crate::plan::summary::PlanSummary;
 
-/// How many times the daemon is asked, at most, which commit is current. While files are saved continuously, the commit
-/// that it names may be outdated before it is read. The alternative is to compare all files, which costs far more. If the
-/// result of the comparison is committed, the daemon has to compare all files, too.
+/// How many times the daemon is asked, at most, which commit is current. While files are saved continuously, the named
+/// commit can be outdated before it is read. The alternative is to compare all files, which costs far more. If the result
+/// of the comparison is committed, the daemon has to compare all files, too.
 const MOST_ASKED: usize = 4;
 
 /// How many times the files are compared with the index, at most, while other processes write to it or it is damaged.
@@ -127,7 +127,7 @@ impl<'a> Refresh<'a> {
         attempts(context, index, self)
     }
 
-    /// Up to this many changes need not be written into the index.
+    /// Up to this many changes are not written into the index.
     fn most_unwritten(&self) -> usize {
         if self.check == IndexCheck::Lazy { FEW } else { 0 }
     }
@@ -245,7 +245,7 @@ pub(crate) fn open_index(context: &Context) -> Option<Index> {
     opened(context, Index::open(Place::Directory(&directory)))
 }
 
-/// Returns the opened index, or none if it cannot be opened. Sends a notice in that case, and if the index was rebuilt.
+/// Returns the opened index, or none if it cannot be opened. Sends a notice if the index cannot be opened or was rebuilt.
 pub(crate) fn opened<T>(context: &Context, found: Result<(T, Opened), IndexError>) -> Option<T> {
     match found {
         Ok((opened, how)) => {

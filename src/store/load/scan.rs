@@ -153,8 +153,8 @@ impl Walked {
     }
 }
 
-/// Compares a directory with its row, and reads it if they differ or a stamp is doubtful. `bodies` says whether texts
-/// are loaded.
+/// Compares a directory with its row. If they differ or a stamp is doubtful, reads the directory. `bodies` says whether
+/// texts are loaded.
 pub(super) fn look(how: ReadContext<'_>, walked: Walked, head: Option<&Head>, bodies: Bodies) -> RowState {
     if head.is_some_and(|it| it.is_current_for(how.reader, &walked.stamps())) {
         return RowState::Same;

@@ -85,8 +85,8 @@ pub(crate) fn settled_plan(context: &Context, id: &PlanId) -> Result<Plan, Error
     })
 }
 
-/// Fails while the only file of a plan is missing for a moment. Without this check, the plan would not be loaded, and
-/// loading all plans would remove the plan from the index.
+/// Fails while the `plan.md` of a plan without other files is missing for a moment. Without this check, the plan would
+/// not be loaded, and loading all plans would remove the plan from the index.
 fn refuse_emptied(context: &Context) -> Result<(), DiskError> {
     let lengths = Remembered { context, known: Mutex::default() };
     let saves = context.plans.saves(&lengths);

@@ -1,7 +1,7 @@
 //! Stores records as refs of a git remote. Each push uses `--force-with-lease`, so a ref changes only if it still has
 //! the expected value.
 //!
-//! A value is stored as a blob. Where the host only allows branches, the value is stored as the message of a commit
+//! A value is stored as a blob. Where the host allows only branches, the value is stored as the message of a commit
 //! without files. The blob or commit is written into this clone when the value is made, and again before each push,
 //! because `git gc` may have removed it in between.
 //!

@@ -151,7 +151,7 @@ impl Record {
     pub(crate) fn step_id(&self) -> Option<StepId> {
         let number = self.step.parse().ok()?;
         let id = StepId { plan: PlanId::new(&self.plan), number };
-        // planwatch only writes canonical numbers.
+        // planwatch writes only canonical numbers.
         (id.number.to_string() == self.step).then_some(id)
     }
 

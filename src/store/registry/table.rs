@@ -73,7 +73,7 @@ impl Trial<'_> {
     }
 
     fn one_of(&self, client: &dyn ClaimRegistry, change: &Change) -> Answer {
-        // As in use, a client sends only values that it has built itself.
+        // As in normal use, a client sends only values that it has built itself.
         if let Change::Create { new, .. } | Change::Replace { new, .. } = change {
             client.value(new.body.clone(), new.ttl).unwrap();
         }

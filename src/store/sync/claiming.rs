@@ -110,15 +110,15 @@ impl Sync<'_> {
             renewed.push(OwnRecord { wanted: Some(Wanted::Value { value, from: None }), ..own });
         }
         // A renewal is not stored before it is sent. If its answer is lost, the record at the registry is still
-        // recognised by the claim's id.
+        // recognized by the claim's id.
         let changes: Vec<_> = renewed.iter().filter_map(OwnRecord::change).collect();
         let answers = self.registry.change(&changes, Together::Each).map_err(|it| self.error(&it))?;
         let answered = renewed.into_iter().zip(answers);
         let (done, failed): (Vec<_>, Vec<_>) = answered.partition(|it| it.1 == Answer::Done);
         done.into_iter().try_for_each(|(own, _)| self.state.put_confirmed(own, state::now(self.context)))?;
         let mut lost = Vec::new();
-        // A failed record was taken over, or was deleted, for example by `push --mirror`, or the registry refused its
-        // renewal. A deleted record is created again.
+        // If a renewal failed, the record was taken over or deleted (for example by `push --mirror`), or the registry
+        // refused the renewal. A deleted record is created again.
         for (own, _) in failed {
             // When another record of the claim was lost, this one may have been removed.
             let is_there =

@@ -37,7 +37,7 @@ pub(crate) enum Fenced {
     LostBefore { claim: String },
 }
 
-/// Ends the record of a step before its file is written. If `claim` is given, the record of any other claim is left
+/// Ends the record of a step before the step's file is written. If `claim` is given, the record of any other claim is left
 /// unchanged.
 pub(crate) fn fence(
     context: &Context,
@@ -112,7 +112,7 @@ fn unreached(context: &Context, own: OwnRecord, why: &Error) -> Result<Fenced, E
     Ok(Fenced::Passed)
 }
 
-/// Restores the claim's record after the step's file could not be written.
+/// Restores the claim's record if the step's file was not written after the fence.
 pub(crate) fn put_back(context: &Context, step: &StepId) {
     let Some(own) = own_by_claim(context, step).filter(|it| it.state().is_some_and(State::has_ended)) else {
         return;
@@ -204,7 +204,7 @@ impl Fences {
         Ok(fences)
     }
 
-    /// Marks the caller as late if another machine has taken the step over.
+    /// Notes in the caller whether another machine has taken the step over, now or earlier.
     pub(crate) fn caller(&self, step: &StepId, who: Caller) -> Caller {
         match self.lost.get(step) {
             Some(claim) => {
@@ -269,9 +269,11 @@ pub(crate) fn has_records(context: &Context, plan: &PlanId) -> bool {
     SyncState::of(context).is_some_and(|it| it.all_own().iter().any(|it| it.step.plan == *plan))
 }
 
-/// Ends the records of the steps whose work the request ends, then calls `write`. Afterwards it deletes the records of the
-/// steps that `change` sets to pending, and renews those of the other steps whose status it changes. Without a `change`,
-/// it renews the records of all changed steps.
+/// Ends the records of the steps whose work the request ends, then calls `write`.
+///
+/// If `write` succeeds, the records of the changed steps are then updated. The record of a step that `change` sets to
+/// pending is deleted. The record of a step that `change` sets to another status is renewed if that is due. Without a
+/// `change`, this applies to all changed steps.
 pub(crate) fn fenced(
     context: &Context,
     change: Option<&StatusChange<'_>>,
@@ -333,7 +335,7 @@ fn own_by_claim(context: &Context, step: &StepId) -> Option<OwnRecord> {
     }
 }
 
-/// Removes another clone's record of a step, which needs `--force`. Returns the holder of the removed record.
+/// Removes another clone's record of a step, for a release with `--force`. Returns the holder of the removed record.
 pub(crate) fn release_foreign(context: &Context, step: &StepId) -> Result<Option<String>, Error> {
     let Some(sync) = Sync::of(context)? else { return Ok(None) };
     let name = sync.state.name_of(step);

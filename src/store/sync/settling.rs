@@ -128,7 +128,7 @@ impl Sync<'_> {
         Ok(Some(Settled { step: id.to_string(), what: "lost", why: Some(why) }))
     }
 
-    /// Undoes a lost claim in this working tree. Its record stays while the step's file in another working tree
+    /// Undoes a lost claim in this working tree. The claim's record stays while the step's file in another working tree
     /// contains the claim or its result, because only a command in that tree changes that file.
     fn take_back(&self, own: &OwnRecord, id: &StepId, step: Option<&Step>) -> Result<(), Error> {
         local::take_back(self.context, id, &own.claim, own.file.as_ref())?;

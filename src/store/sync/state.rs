@@ -45,8 +45,8 @@ pub(crate) struct OwnRecord {
     /// The step's earlier ids that have records. Only the record under the present id has this list.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) earlier: Vec<StepId>,
-    /// The working tree in which the step was claimed. Once `ending::fence` has ended the record, it is the one in which the
-    /// work was ended. `None` for claims that earlier versions of planwatch made.
+    /// The working tree in which the step was claimed. Once `ending::fence` has ended the record, this is
+    /// the tree in which the work was ended. `None` for claims that earlier versions of planwatch made.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) tree: Option<PathBuf>,
     /// The claim's id.
@@ -316,8 +316,8 @@ impl SyncState {
         self.write(|it| it.remove(&key).and_then(|()| it.remove(&format!("{key}{OPEN}"))))
     }
 
-    /// Stores the state of a record after the registry confirmed its wanted change, or removes the record if it was
-    /// deleted. Also updates the stored listing.
+    /// Stores the state of a record after the registry confirmed its wanted change. If the change was a deletion, removes
+    /// the record from this clone. Also updates the stored listing.
     pub(crate) fn put_confirmed(&self, own: OwnRecord, now: Moment) -> Result<(), Error> {
         let name = own.name.clone();
         self.note_in_listing(&own, &now)?;

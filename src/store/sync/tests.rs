@@ -171,8 +171,8 @@ fn all_records_are_renewed_in_one_call_and_deleted_ones_are_made_again() {
 
 #[test]
 fn a_renewal_does_not_revive_a_claim_that_was_lost_under_an_earlier_id() {
-    // The records are renewed in the order of their files' names, which are hashes. Several ids are tried, so that both
-    // records can be the first.
+    // The records are renewed in the order of their files' names, which are hashes. Several ids are tried, so that either
+    // record can come first.
     for to in ["p:0", "p:2", "p:4", "p:9"].map(|it| read_step_id(it).unwrap()) {
         let registry = Memory::default();
         let (one, other) = (machine(), machine());

@@ -138,7 +138,7 @@ fn comments_above(lines: &Lines<'_>, line: usize) -> usize {
 }
 
 /// Replaces the list of a key by the given parts. The list's own items keep their lines. A new item gets the lines of its
-/// [`Written`], indented as in this list. If it has none, its value is rendered.
+/// [`Written`], indented as in this list. If its [`Written`] has no lines, the item's value is rendered.
 ///
 /// `None` if the key has no block list whose items consist of whole lines, or if the file cannot be edited. Also `None` if
 /// the new file, parsed again, does not contain exactly these parts, or if other data would change.

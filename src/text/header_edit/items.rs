@@ -144,7 +144,7 @@ fn sources<'v>(old: &[View<'_>], new: &'v [NewValue]) -> Vec<Source<'v>> {
     found.into_iter().zip(new).map(|(it, value)| it.unwrap_or(Source::New(value))).collect()
 }
 
-/// Pairs new values that have no source yet with unused old items. Between two kept items, the first new value replaces
+/// Lets new values without a source replace unused old items. Between two kept items, the first of these values replaces
 /// the first unused old item, the second one the second, and so on.
 fn pair<'v>(found: &mut [Option<Source<'v>>], is_used: &mut [bool], new: &'v [NewValue]) {
     let mut from = 0;

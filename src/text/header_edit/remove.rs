@@ -136,7 +136,7 @@ pub(super) fn member(sheet: &Sheet<'_>, members: &[Range<usize>], nth: usize) ->
             let is_indicator = text[..end].ends_with([':', '?']);
             if own_end > own.end && is_indicator { after_comma(sheet, end)..own_end } else { end..own.end }
         }
-        // The comma after the previous member may stay, because YAML allows a comma after the last member.
+        // If there is a previous member, its comma stays: YAML allows a comma after the last member.
         _ => {
             let end = after_comma(sheet, own.end);
             let lines = sheet.lines;

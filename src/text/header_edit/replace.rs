@@ -119,7 +119,7 @@ impl Slot<'_> {
     /// Replaces a list or mapping that begins on the line of its key or dash.
     fn in_place(&self, new: &str) -> Splice {
         let Range { start, end } = self.old.outer_span();
-        // There may be a comment after a token, but not after the last line of a block scalar.
+        // A comment can stay after a token, but not after the last line of a block scalar.
         let has_lines = !split_block_scalar(new).1.is_empty();
         let end = if has_lines { self.sheet.lines.text_end(end) } else { end };
         Splice { range: start..end, text: new.to_owned() }

@@ -11,8 +11,8 @@ use serde_json::Value;
 /// parsers allow only 1024 bytes.
 const MAX_KEY: usize = 1000;
 
-/// The maximum number of nodes of a value that a user typed, with its aliases expanded. A value without aliases may have
-/// more.
+/// The maximum number of nodes of a value that a user typed, with its aliases expanded. There is no such limit for a value
+/// without aliases.
 const MAX_NODES: usize = 10_000;
 
 #[derive(Debug, Clone, PartialEq, Eq)]

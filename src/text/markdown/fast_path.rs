@@ -134,7 +134,8 @@ impl Reader<'_> {
         self.state = State::Between;
     }
 
-    /// The first paragraph may be the description. If it may contain markup, the parser determines its text.
+    /// If there is no description yet, the paragraph becomes the description. If it can contain markup, the parser
+    /// determines its text.
     fn describe(&mut self, paragraph: Range<usize>) {
         let text = &self.body[paragraph];
         let outline = &mut self.builder.outline;

@@ -10,7 +10,7 @@ const FEW: usize = 24;
 /// in kind. Lists and mappings are equal only if they are written alike.
 type Identity<'a> = (Kind, u32, &'a str);
 
-/// Rejects the second of two equal keys, and records whether the mapping has a merge key.
+/// Rejects the second of two equal keys, and sets `has_merge` of the mapping.
 pub(super) fn check(tree: &mut Tree, map: NodeId) -> Result<(), YamlError> {
     let view = View { tree, id: map };
     let has_merge = view.own_entries().any(|(key, value)| key.merges(value));

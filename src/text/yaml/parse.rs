@@ -429,7 +429,7 @@ fn scalar_kind(text: &str, style: Style, tag: Option<&Tag>) -> Kind {
     }
 }
 
-/// Whether a line ends a document (`...`). No line of a scalar may begin with this marker.
+/// Whether a line ends a document (`...`). In YAML, no line of a scalar can begin with this marker.
 fn has_end_mark(yaml: &str) -> bool {
     let is_mark = |it: &str| it.strip_prefix("...").is_some_and(|it| it.starts_with([' ', '\t', '\r', '\n']));
     yaml.split_inclusive(['\n', '\r']).any(is_mark)

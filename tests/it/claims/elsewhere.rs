@@ -1,4 +1,4 @@
-//! Every verb respects a claim that was made in another working tree like one of its own tree.
+//! Every verb respects a claim that was made in another working tree in the same way as a claim of its own tree.
 
 use serde_json::Value;
 

@@ -7,7 +7,7 @@ use super::{Place, repository};
 /// Commits of planwatch.
 const COMMITS: usize = 4;
 
-/// The most commits of the user, so that planwatch's commits succeed on a slow machine, too.
+/// The maximum number of commits of the user. With this limit, planwatch's commits succeed on a slow machine, too.
 const MOST_USER_COMMITS: usize = 60;
 
 /// The user edits, stages and commits until planwatch's commits are done. Returns how many commits succeeded.

@@ -203,7 +203,8 @@ fn filters_select_the_matching_events() {
     let (three, two) = ("three: status a:1 failed completed", "two: note a:1 - -");
     let one = ["one: status a:1 pending failed", "one: attempt a:1 - -"];
     let plan = super::PLAN;
-    // An attempt and a note have the time of the command. A change without a record has the time of its commit.
+    // An attempt, the status that came with it, and a note have the time of the command. A change that was made by hand has
+    // the time of its commit.
     for (line, expected) in [
         ("log --limit 2", vec![three, two]),
         ("log --limit 0", vec![]),

@@ -93,7 +93,7 @@ impl Server {
         self.wait();
     }
 
-    /// Kills it at any moment.
+    /// Kills it at once, and waits until it has exited.
     pub(crate) fn kill(&self) {
         self.child.lock().expect("no thread panicked").kill().expect("it runs");
         self.wait();

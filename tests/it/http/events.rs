@@ -82,7 +82,7 @@ fn a_save_is_reported_at_once_and_after_it_has_settled() {
     place.write(STEP, place.text(STEP).replacen("status: pending", "status: blocked", 1));
     let first = viewer.next().expect("an event");
     assert_eq!((first.kind.as_str(), &first.data["plan"]), ("changed", &json!("fence-repair")), "{first:?}");
-    // The route may be called during the save and afterwards.
+    // Until the save has settled, the route answers with the old or the new status.
     let now = server.json("GET", "/api/steps/fence-repair:4", &Value::Null);
     assert!(now["status"] == "blocked" || now["status"] == "pending");
     let settled = viewer.until("event");

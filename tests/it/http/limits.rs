@@ -13,7 +13,7 @@ use crate::support::{Place, tree};
 
 use super::client::{Server, read_answer};
 
-/// The required time. Even a busy machine is much faster.
+/// The maximum time for an answer. Even a busy machine is much faster.
 const PROMPT: Duration = Duration::from_secs(1);
 
 fn half_open(server: &Server, sent: &str) -> Vec<TcpStream> {
@@ -89,7 +89,7 @@ fn a_stop_waits_for_the_running_request() {
     assert!(place.text("plans/fence-repair/step-4.md").contains("status: blocked"));
 }
 
-/// Counts glibc's arenas: regions of 64 MiB at multiples of that address, whose first part is writable.
+/// Counts glibc's arenas: regions of 64 MiB, each at a multiple of 64 MiB, whose first part is writable.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 fn n_arenas(pid: u32) -> usize {
     const SIZE: u64 = 64 << 20;

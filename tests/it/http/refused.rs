@@ -447,7 +447,7 @@ fn a_body_that_is_not_a_message_gets_a_json_rpc_error() {
         assert_eq!(error, expected);
         assert!(error["error"]["message"].is_string(), "{error}");
     }
-    // A body with another media type is refused as before.
+    // A body with another media type is refused for that reason.
     let answer = server.ask("POST", "/mcp", &format!("Content-Type: text/plain\r\n{accept}"), "hello");
     assert_eq!(answer.status, 415, "{answer:?}");
 }

@@ -1,4 +1,4 @@
-//! Third-party scripts for these routes run unchanged, with a shell script in place of the agent.
+//! Scripts that were written for another plan tool run unchanged, with a shell script in place of the agent.
 
 use std::os::unix::fs::PermissionsExt;
 use std::process::Command;

@@ -28,7 +28,7 @@ const BY_MEANING: [&str; 13] = [
 /// line of the body that only one side has. Returns whether both sides changed the file and the result is clean.
 pub(crate) fn check(path: &str, base: &[u8], ours: &[u8], theirs: &[u8]) -> Result<bool, String> {
     let merged = merge(Versions { path, base: Some(base), ours, theirs }, &Words::default(), &Ranges);
-    // If only one side changed the file, its version is the result.
+    // If only one side changed the file, its version is the result. Equal versions of both sides are the result, too.
     if ours == theirs || base == ours || base == theirs {
         let expected = if base == ours { theirs } else { ours };
         let is_taken = merged.is_clean && merged.bytes == expected;
@@ -42,8 +42,8 @@ pub(crate) fn check(path: &str, base: &[u8], ours: &[u8], theirs: &[u8]) -> Resu
     let trees = versions.map(header);
     let [Some(before), Some(own), Some(other), now] = &trees else { return Ok(true) };
     let Some(now) = now else { return Err("the result cannot be read".to_owned()) };
-    // In other files a list of this name is an ordinary value. An entry that a person removed from a list is gone if
-    // the other side changed nothing in the front matter.
+    // In other files, attempts, notes and confirmations are ordinary values. An entry that a person removed from such a
+    // list is gone if the other side changed nothing in the front matter.
     let is_log =
         FileKind::of(path).0 != FileKind::Other && [ours, theirs].iter().all(|it| !has_header_of(it, base));
     let sides = if is_log { &[ours, theirs][..] } else { &[] };

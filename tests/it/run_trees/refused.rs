@@ -63,7 +63,7 @@ fn a_merge_that_would_overwrite_uncommitted_work_is_not_made() {
             ran.stdout
         );
         assert_eq!(statuses(&place, 1), ["completed"]);
-        // Once nothing would be overwritten, the next run merges it.
+        // Once nothing would be overwritten, the next run merges the branch.
         place.git("reset -q");
         place.git("checkout -q -- code");
         for path in ["staged", "untracked", "ignored"] {

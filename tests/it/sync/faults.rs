@@ -71,7 +71,7 @@ fn without_an_answer_of_the_remote_claims_are_refused_and_results_are_recorded()
     assert_eq!(team.records(), ["p/1 claimed ann"]);
     assert!(a.run("sync").ok().contains("confirmed"));
     assert_eq!(team.records(), ["p/1 completed ann"]);
-    // The next writing verb settles it, too.
+    // The next writing verb settles such a result, too.
     let (_, claim) = a.claim("p:2");
     team.fault("offline");
     assert_eq!(a.run(&format!("done p:2 --claim {claim}")).code, 0);
@@ -95,7 +95,7 @@ fn rejected_credentials_are_not_treated_as_a_missing_answer() {
 
 #[test]
 fn a_crash_between_the_fence_and_the_file_is_repaired() {
-    // Killed after the push of the end: the record says completed, the file does not.
+    // The command is killed after it has pushed the end: the record says completed, the file does not.
     let begin = || {
         let team = Team::new();
         let (_, claim) = team.clone_of("a").claim("p:1");
@@ -105,7 +105,7 @@ fn a_crash_between_the_fence_and_the_file_is_repaired() {
         assert!(team.clone_of("a").step(1).contains("status: in_progress"));
         (team, claim)
     };
-    // The same report again completes it.
+    // If the report is repeated, it completes the step.
     let (team, claim) = begin();
     team.clone_of("a").run(&format!("done p:1 --claim {claim} -m made")).ok_code();
     assert!(team.clone_of("a").step(1).contains("status: completed"));

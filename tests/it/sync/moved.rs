@@ -23,7 +23,7 @@ fn a_moved_step_stays_claimed_under_the_number_that_other_clones_have() {
     assert_eq!(team.records(), ["p/1 completed ann", "p/4 completed ann"]);
     refused(&b.run("claim p:1"), "claimed");
     a.commit_and_push();
-    // The records are no longer needed, but this clone does not have the move yet.
+    // The records are no longer needed, but `b` does not have the move yet.
     b.run("sync").ok_code();
     assert!(team.records().is_empty(), "{:?}", team.records());
     refused(&b.run("claim p:1"), "claimed");
@@ -107,7 +107,7 @@ fn undo_changes_the_records_at_the_remote() {
     a.run("undo").ok_code();
     assert_eq!((a.step(1), team.records()), (claimed, vec!["p/1 claimed ann".to_owned()]));
     refused(&b.run("claim p:1"), "claimed");
-    // The release, the claim: their undo is undone by the next one.
+    // This undo would restore the released claim, but `b` has claimed the step.
     a.run("release p:1").ok();
     b.claim("p:1");
     refused(&a.run("undo"), "claims-live");

@@ -118,7 +118,7 @@ fn a_lost_claim_of_a_tree_that_is_removed_leaves_nothing_behind() {
     a.claim("p:1");
     team.clone_of("w").run("done p:1").ok_code();
     assert!(b.run("sync").ok().contains("lost"));
-    // While the tree `w` exists, its lost claim does not affect a claim in this tree.
+    // While the tree `w` exists, its lost claim does not affect a claim in the tree of `b`.
     a.run("release p:1").ok();
     b.run("sync").ok_code();
     b.run("start p:1 --force").ok_code();

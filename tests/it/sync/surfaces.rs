@@ -212,7 +212,7 @@ fn records_follow_the_steps_of_a_list_to_their_new_numbers() {
     a.run("sync").ok_code();
     b.run("sync").ok_code();
     assert_eq!(claims(&a), after);
-    // They may not have the list yet, so the earlier number is held, too.
+    // Another clone does not have the list yet, so the earlier numbers are held, too.
     let seen = claims(&b);
     assert_eq!(seen.iter().filter(|it| after.contains(it)).count(), after.len());
     let earlier: Vec<_> = seen.iter().filter(|it| !after.contains(it)).collect();

@@ -15,7 +15,8 @@ use serde_json::Value;
 use crate::support::{Place, Ran, read};
 
 /// A wrapper that precedes git on the PATH. It logs each call that contacts the remote, and simulates the fault in the
-/// file `fault`: `offline` and `refused` until [`Team::heal`] is called, the others at the next push.
+/// file `fault`: `offline` and `refused` until [`Team::heal`] is called, `answers-lost` and `requests-lost` at the next two
+/// pushes, the others at the next push.
 const GIT: &str = r#"#!/bin/sh
 for word in "$@"; do
   case $word in push|fetch|ls-remote) call=$word; break;; esac
@@ -44,7 +45,7 @@ fi
 exec /usr/bin/git "$@"
 "#;
 
-/// A hook that records each pushed ref that the server accepted.
+/// A hook that lists each pushed ref that the server accepted.
 const POST_RECEIVE: &str = "#!/bin/sh\nwhile read -r line; do echo \"$line\"; done >> \"$PWD/pushed\"\n";
 
 pub(super) struct Team {
@@ -241,7 +242,7 @@ impl Clone<'_> {
         }
     }
 
-    /// Marks all claims of other machines that this clone knows as lapsed.
+    /// Changes all records that this clone has seen, its own included: they count as lapsed.
     pub(super) fn mark_as_lapsed(&self) {
         let path = self.team.path(&format!("{}/.git/planwatch/seen", self.name));
         let mut seen: Value = serde_json::from_str(&read(&path)).unwrap();

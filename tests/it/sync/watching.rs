@@ -1,4 +1,4 @@
-//! What `watch` does with the claims of other machines: it reports them, and renews those of its clone.
+//! What `watch` does with shared claims: it reports those of other machines, and renews those of its own clone.
 
 #![expect(clippy::disallowed_methods, reason = "a test starts a process that holds a claim")]
 
@@ -61,7 +61,7 @@ fn all_records_of_a_clone_are_renewed_by_one_push() {
     assert_eq!(first_event(&b), json!(["claimed_elsewhere", "p:1", null, "ann"]));
     let calls = team.calls();
     assert_eq!(calls.len(), 2, "a fetch and a push: {calls:#?}");
-    // One lost lease must not prevent the others.
+    // If the remote refuses one record, it must still accept the others.
     assert!(!calls[1].contains("--atomic"), "{calls:#?}");
     let after = team.oids();
     assert!(before["p/2"] != after["p/2"] && before["p/3"] != after["p/3"]);

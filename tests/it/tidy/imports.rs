@@ -288,7 +288,7 @@ fn import_cycles_do_not_grow() {
     assert_none(&grown(&cycles(&graph), CYCLES));
 }
 
-// Each rule fails on a violation.
+// The tests below show that each rule finds a violation.
 
 fn paths(text: &str) -> Vec<String> {
     let parent: Name = vec!["ops".to_owned(), "run".to_owned()];

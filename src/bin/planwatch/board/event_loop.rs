@@ -100,7 +100,7 @@ pub(crate) fn signals(inbox: Sender<Input>) -> Arc<SignalState> {
                 // program.
                 SIGINT => continue,
                 // The other program is stopped by the same signal. If the board continued to run, the shell would wait
-                // for it.
+                // for the board.
                 SIGTSTP if shared.is_released.load(Ordering::SeqCst) => {
                     foreground::stop_self();
                     continue;
@@ -359,7 +359,7 @@ impl Board<'_> {
         self.request_reads(threads, true);
     }
 
-    /// Runs any verb in a new process, which uses the terminal instead of the board.
+    /// Runs any verb in a new process. Meanwhile that process has the terminal, and the board does not use it.
     fn command(&mut self, threads: &mut Threads, words: &[String]) {
         let (program, plans) = (std::env::current_exe(), self.plans.clone());
         let ran = self.without_terminal(|board| {

@@ -253,7 +253,7 @@ impl Model {
 
     /// Sorts the plans: first those that need attention, the most urgent at the top, then those with steps in progress,
     /// then those with ready steps, then the others. Children are below their program, in the same order. A program is as
-    /// urgent as the most urgent of it and its children.
+    /// urgent as its most urgent child, if that is more urgent than the program itself.
     fn order(&mut self) {
         let urgency = |it: &PlanShape| {
             let rank = match () {
@@ -403,7 +403,8 @@ impl Model {
         }
     }
 
-    /// Moves to the next non-empty column. If there is none, moves to the next part of the screen.
+    /// Moves to the next non-empty column, if the columns have the focus. If they do not, or if there is no such column,
+    /// moves to the next part of the screen.
     pub(crate) fn move_sideways(&mut self, is_right: bool) {
         if self.focus == Focus::Steps
             && self.view == View::Columns

@@ -275,8 +275,8 @@ fn foot_keys(is_plan: bool, width: usize) -> String {
     line
 }
 
-/// The list of keys: in two columns if one is too high and the width allows it. If the list still does not fit, it can
-/// be scrolled.
+/// The list of keys: in two columns if one column is too high and the width allows two. If the list still does not fit,
+/// it can be scrolled.
 fn help(model: &mut Model, frame: &mut Frame<'_>, all: Rect) {
     let is_plan = model.is_plan_target();
     let keys = keys::keys(is_plan);

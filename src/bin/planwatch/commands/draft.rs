@@ -87,7 +87,7 @@ impl Who {
             return Err(Failure::usage("no agent is given", hint));
         };
         // A preset is used even if the user has an agent of the same name: presets for `draft` are read-only, but the
-        // user's agent may edit files.
+        // user's agent could edit files.
         let preset = PRESETS.iter().find(|it| it.name == name);
         if let Some(shown) = preset.is_none().then(|| own_command(session, name)).flatten() {
             let words = AnswerCommand::of_shell(&shown);

@@ -47,7 +47,7 @@ fn plan(shown: &ShownPlan, now: Time, width: Option<usize>) -> String {
     }
     text.push_str(&list("Goals", &plan.goals, width));
     text.push_str(&list("Success criteria", &plan.success_criteria, width));
-    // The table of steps contains more than the Steps list in the text, so that list is shown only with `--full`.
+    // The table of steps contains more than the Steps list in the text. Therefore the list is shown only with `--full`.
     let is_told_twice = shown.bodies.is_none() && !shown.steps.is_empty();
     let own = if is_told_twice { without_steps_list(&shown.body) } else { shown.body.clone() };
     text.push_str(&body(&markdown(&own, &plan.title, width)));

@@ -23,7 +23,7 @@ use crate::screens::{
 };
 use crate::table::{Cell, Table, Yields, cell, column, paint, styled};
 
-/// Where there is no terminal, each section has at most this many lines, except with `--all`.
+/// Where there is no terminal, each section has at most this many lines, except with `--all`, `--json` or `--markdown`.
 const LINES: usize = 10;
 /// On a terminal, a section shows at least this many of its lines, or fewer if that makes the screen fit.
 const LEAST: usize = 3;
@@ -221,7 +221,7 @@ fn attention(it: &Attention, now: Time) -> Vec<Cell> {
     line(state, &it.step, &last, it.since, now)
 }
 
-/// When an overdue step was due. A step without a date of its own takes that of its plan.
+/// When an overdue step was due. For a step without a due day of its own, the text says that the plan is overdue.
 fn due(step: &StepShape) -> String {
     step.due.map_or_else(|| "its plan is overdue".to_owned(), |it| format!("due {it}"))
 }

@@ -22,7 +22,7 @@ pub(crate) fn may_ask(session: &Session) -> bool {
     !session.output.is_json() && io::stdin().is_terminal() && io::stderr().is_terminal()
 }
 
-/// Shows exactly what would run, and waits for a yes.
+/// Shows exactly what would run, and waits for the user's answer.
 pub(crate) fn asked(subject: &Subject, question: &str) -> Result<bool, Failure> {
     let mut stderr = io::stderr().lock();
     let mut answer = String::new();

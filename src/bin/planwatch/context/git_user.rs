@@ -1,6 +1,6 @@
 //! git's `user.name`, read from its configuration files; no process is started.
 //!
-//! Reads the repository's file and the user's two files. Included files are not read, because includes may be
+//! Reads the repository's file and the user's two files. Included files are not read, because includes can be
 //! conditional.
 
 use std::fs::File;

@@ -8,7 +8,7 @@ const DEFAULT: &str = "less -FRX";
 pub(super) struct PagerSettings {
     /// `PLANWATCH_PAGER`. If it is set but empty, this is the empty text.
     pub(super) own: Option<String>,
-    /// For `log` and `diff`, `GIT_PAGER` if it is set; otherwise `PAGER`. It may be the empty text, too.
+    /// `PAGER`; for `log` and `diff`, `GIT_PAGER` if that is set. This can be the empty text, too.
     pub(super) common: Option<String>,
     /// `TERM`.
     pub(super) terminal: Option<String>,

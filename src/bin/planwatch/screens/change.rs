@@ -9,7 +9,7 @@ use crate::output::escaped;
 use crate::screens::{BOLD, DIM, PLAIN, colour, own_title, text};
 use crate::table::paint;
 
-/// Refuses fields of `--json` that the answer will not have, before anything is written.
+/// Before anything is written, refuses fields of `--json` that the answer will not have.
 pub(crate) fn check_fields(session: &Session) -> Result<(), Failure> {
     session.output.check_fields(fields::CHANGE)
 }

@@ -130,8 +130,8 @@ impl Axis {
     }
 }
 
-/// The status of a step at each column. An attempt is drawn over an open status. The mark of a closed status is drawn over
-/// both, at the time when the step was closed.
+/// The status of a step at each column. An attempt that failed, was partial or has an unknown outcome is drawn over an open
+/// status. The mark of a closed status is drawn over both, at the time when the step was closed.
 fn cells(step: &StepTimeline, axis: Axis) -> String {
     let mut cells: Vec<(char, anstyle::Style)> = vec![(' ', PLAIN); axis.width];
     for span in step.spans.iter().filter(|it| !is_closed(&it.status)) {

@@ -129,8 +129,9 @@ pub(crate) fn status_parts(plan: &PlanShape) -> Vec<(String, Style)> {
     parts
 }
 
-/// The sign of a plan in a list: the most urgent reason why it needs attention, or else its progress. A plan that is only
-/// stale has the sign of its progress, and so has one that is only overdue if it is closed or has steps in progress.
+/// The sign of a plan in a list: the most urgent reason why it needs attention, or else its progress. If the plan is only
+/// stale, its progress is shown. If it is only overdue, its progress is shown in two cases: the plan is closed, or it has
+/// steps in progress.
 pub(crate) fn sign(plan: &PlanShape) -> (char, Style) {
     let is_closed = |n: usize| n > 0 && plan.steps_completed + plan.steps_skipped == n;
     match plan.attention {

@@ -3,8 +3,8 @@
 //!
 //! A reference that only THEIRS has means the step of THEIRS and gets the new number. A reference that OURS has means the
 //! step of OURS and stays. If both sides added references to one file, the file is merged again, with the new numbers in
-//! THEIRS. A file stays unchanged and is reported if it referred to the number before the sides added their steps, or if it
-//! cannot be merged again.
+//! THEIRS. References to a number stay and are reported if the file referred to the number before the sides added their
+//! steps, or if the file cannot be merged again.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -269,7 +269,7 @@ impl<'a> References<'a> {
         let by_lines = || self.resolving.lines.merge(base, ours, theirs);
         let is_by_git =
             || by_lines().is_some_and(|it| it.is_clean && with_line_ends_of(&it.bytes, now) == it.bytes);
-        // An interrupted command may have merged it already.
+        // An interrupted command may have merged the file already.
         let is_done = || with_line_ends_of(&merged.bytes, now) == merged.bytes;
         let is_untouched = self.resolving.is_untouched(now, before, &plain) || is_by_git() || is_done();
         is_untouched.then(|| (with_line_ends_of(now, &merged.bytes), merged.is_clean))

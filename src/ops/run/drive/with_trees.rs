@@ -137,7 +137,7 @@ impl Driver<'_> {
         let step = &begun.step;
         let unmerged = |why| Unmerged { step: step.id.clone(), why };
         match verdict {
-            // The tree is not needed if its work is merged, or if nothing was done in it.
+            // The tree is no longer needed: its work is merged, the step was skipped, or nothing was done in the tree.
             Verdict::Close | Verdict::AsItIs(StepStatus::Skipped) | Verdict::GiveBack(_) => {
                 self.remove(trees, tree, step);
             }

@@ -88,8 +88,8 @@ impl Raw {
         }
     }
 
-    /// Whether the event reports that a cookie was removed or closed. The daemon waits only for cookies that appear, so
-    /// it does not wake for such an event.
+    /// Whether the event reports that a cookie was removed, written or closed. The daemon waits only for cookies that
+    /// appear, so it does not wake for such an event.
     fn is_old_cookie(&self, root: &Path) -> bool {
         let Some((kind, path)) = &self.change else { return false };
         let dir = path.strip_prefix(root).ok().and_then(Path::parent);

@@ -155,7 +155,7 @@ fn responses(route: &Route, routes: &[Route]) -> Map<String, Value> {
             response["headers"] = Value::Object(named);
         }
         let links = links(route, routes);
-        // If a route answers 200 and 201, only 201 has links. An answer 200 may be that of a dry run, which creates
+        // If a route answers 200 and 201, only 201 has links. An answer 200 can be that of a dry run, which creates
         // nothing that a link could lead to.
         let is_best = route.success.iter().map(|(it, _)| it).max() == Some(status);
         if !links.is_empty() && is_best {
@@ -202,7 +202,7 @@ const NAME: &str = "^[^/\\\\\\x00-\\x1f\\x7f-\\x9f._][^/\\\\\\x00-\\x1f\\x7f-\\x
 /// [`StepNumber`](crate::plan::step_number::StepNumber) reads it.
 const STEP_ID: &str =
     "^[^/\\\\\\x00-\\x1f\\x7f-\\x9f._][^/\\\\\\x00-\\x1f\\x7f-\\x9f]*:[0-9]{1,9}(\\.[0-9]{1,100})?$";
-/// The pattern of `If-Match`: `*`, or etags in the form in which answers contain them.
+/// The pattern of `If-Match`: `*`, or strong etags in the form in which answers contain them.
 const ETAGS: &str = "^(\\*|\"[0-9a-f-]+\"(, \"[0-9a-f-]+\")*)$";
 /// The pattern of a key that `idempotency::once` accepts.
 const KEY: &str = "^[!-~]([ -~]{0,253}[!-~])?$";

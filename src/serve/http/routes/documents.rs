@@ -144,6 +144,6 @@ fn examine(context: &Context, _: &Call) -> Result<Reply, Problem> {
 
 fn ask(context: &Context, call: &Call) -> Result<Reply, Problem> {
     let answer = search::sql(context, &call.text("query").unwrap_or_default())?;
-    // Rows have no ids, so a page begins at the row number in its cursor.
+    // Rows have no identifiers, so a cursor contains only a number of rows.
     pages::page(call, Reply::of("table", search::table_to_json(&answer)), "rows", |_: &Value| String::new())
 }

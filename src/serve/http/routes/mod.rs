@@ -134,8 +134,8 @@ async fn answered(app: &App, route: &Arc<Route>, request: Request) -> Result<Sen
     app.ask_if(condition, answer).await
 }
 
-/// Makes the answer from the record, if an earlier request with the same key made the change and its answer was not
-/// stored. For a claim, the claim's own operation does this.
+/// The reply to a repeated request, if an earlier request with the same idempotency key made the change, but its answer was
+/// not stored. `None` for claims, whose operation itself repeats the answer.
 fn repeated(context: &Context, route: &Route) -> Option<Reply> {
     let key = context.key.as_ref()?;
     let made = key.made().filter(|it| !it.is_claim())?;

@@ -1,8 +1,8 @@
 //! Pages of lists.
 //!
-//! A cursor contains the key of the last item that was shown, and the number of items up to and including it. The next
-//! page begins after that item, even if items before it were added or removed. If that item is gone or has no key, the
-//! next page begins after that number of items.
+//! A cursor contains the identifier of the last item that was shown, and the number of items up to and including it. The
+//! next page begins after that item, even if items before it were added or removed. If that item is gone or has no
+//! identifier, the next page begins after that number of items.
 
 use std::fmt::Write;
 
@@ -17,7 +17,7 @@ use super::route::{Parameter, form, query};
 const USUAL: u32 = 50;
 const MOST: u32 = 200;
 
-/// The pattern of a cursor: the number of items so far, and the last item's key as hexadecimal digits.
+/// The pattern of a cursor: the number of items so far, and the last item's identifier as hexadecimal digits.
 const FORM: &str = "^[0-9]{1,9}-([0-9a-f]{2}){0,512}$";
 
 /// The parameters of a list.
@@ -33,8 +33,8 @@ pub(crate) fn limit() -> Value {
     json!({"type": "integer", "minimum": 1, "maximum": MOST})
 }
 
-/// Reduces a list in a reply to one page. `key` is the name of the list's field. `id` returns the key of an item, which
-/// the cursor contains.
+/// Reduces a list in a reply to one page. `key` is the name of the list's field. `id` returns the identifier of an item;
+/// it is empty for items that have none.
 pub(crate) fn page(
     call: &Call,
     mut reply: Reply,
@@ -46,7 +46,7 @@ pub(crate) fn page(
     let Some(items) = reply.body.get_mut(key).and_then(Value::as_array_mut) else { return Ok(reply) };
     let begin = cursor.map_or(0, |(place, last)| {
         let is_last = |it: &Value| !last.is_empty() && id(it) == last;
-        // Several items may have the same key, so the item at the old position is checked first.
+        // Several items can have the same identifier, so the item at the old position is checked first.
         let is_in_place = place.checked_sub(1).and_then(|it| items.get(it)).is_some_and(is_last);
         let after = || items.iter().position(is_last).map(|it| it + 1);
         if is_in_place { place } else { after().unwrap_or(place) }

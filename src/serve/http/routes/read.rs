@@ -185,7 +185,7 @@ fn steps(context: &Context, call: &Call) -> Result<Reply, Problem> {
     paged(call, reply, key)
 }
 
-/// Items are identified by their path, because a live plan and an archived one may have the same name.
+/// Items are identified by their path, because a live plan and an archived one can have the same name.
 fn paged(call: &Call, reply: Reply, key: &str) -> Result<Reply, Problem> {
     pages::page(call, reply, key, |it| text(it, "path"))
 }

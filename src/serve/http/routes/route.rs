@@ -24,7 +24,7 @@ pub(crate) struct Parameter {
     pub(crate) example: Value,
 }
 
-/// A value of a successful answer that other routes take as a parameter.
+/// A value that a successful answer contains, and that other routes take as a parameter.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Link {
     /// The parameter of the other route.

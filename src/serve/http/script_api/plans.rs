@@ -143,7 +143,7 @@ pub(super) async fn next_step(
     Ok(Json(answer.await?).into_response())
 }
 
-/// The reason why no step was claimed, with `Retry-After` where waiting may help.
+/// The reason why no step was claimed, with `Retry-After` if waiting can help.
 pub(in crate::serve::http) fn nothing_ready(report: &ClaimReport) -> Problem {
     let problem = Problem::new(StatusCode::CONFLICT, "nothing-ready", report.why.clone());
     let problem =

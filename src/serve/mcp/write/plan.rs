@@ -268,7 +268,7 @@ fn update_instead(call: &Call, id: &str, asked: CreatePlan) -> Result<Value, Ref
         [] => json!({"did": "nothing: already done", "written": false}),
         changes => all(call, None, changes)?,
     };
-    // The last change may be of a step, but the answer is about the plan.
+    // The last change can be of a step, but the answer is about the plan.
     let mut object = result::pick(&value(&shown(call, id)?.plan), "id title path status etag");
     object["did"] = done["did"].clone();
     object["written"] = done["written"].clone();

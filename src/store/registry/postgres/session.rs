@@ -41,7 +41,7 @@ type OnChange = Arc<dyn Fn() + Send + Sync>;
 enum Message {
     Job(Job, SyncSender<Answered>),
     Listen(String, OnChange),
-    /// The connection has ended.
+    /// The connection has ended, or an attempt to connect again is due.
     Lost,
 }
 

@@ -22,8 +22,8 @@ const CARD: u16 = 15;
 /// The minimum height of a column with gaps between its cards.
 const TALL: u16 = 18;
 
-/// Limits for the lines of a card's title. The first limit with which all cards of a column fit is used. The text below
-/// the title may have one line less than the title.
+/// Limits for the lines of a card's title. The first limit with which all cards of a column fit is used. The limit for
+/// the text below the title is lower by one.
 const CARD_ROWS: [usize; 4] = [9, 6, 4, 3];
 
 /// The width of the frame in which all columns fit.
@@ -291,7 +291,7 @@ fn graph(model: &mut Model, frame: &mut Frame<'_>, area: Rect) {
     let steps = model.steps();
     let ids: Vec<_> = steps.iter().map(|it| read_step_id(&it.id)).collect();
     let mut ranks: HashMap<&StepId, usize> = HashMap::new();
-    // A step may depend on a later one, so ranks are computed again until they no longer change, at most 64 times.
+    // A step can depend on a later one, so ranks are computed again until they no longer change, at most 64 times.
     for _ in 0..steps.len().min(64) {
         let mut has_changed = false;
         for (step, id) in steps.iter().zip(&ids) {

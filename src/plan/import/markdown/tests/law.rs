@@ -180,8 +180,8 @@ fn made(plan: &ImportedPlan) -> Vec<Made> {
     plan.steps.iter().map(one).collect()
 }
 
-/// Returns the violations of the law: claims that are neither in the result nor listed as unmapped, and statuses and
-/// dependencies in the result that no claim states.
+/// Returns the violations of the law: statements that are neither in the result nor listed as unmapped, and statuses and
+/// dependencies in the result that the document does not state.
 fn broken(claims: &[Claim], made: &[Made], unmapped: &[Unmapped]) -> Vec<String> {
     let words = Words::default();
     let mut broken = Vec::new();
@@ -195,8 +195,8 @@ fn broken(claims: &[Claim], made: &[Made], unmapped: &[Unmapped]) -> Vec<String>
         if !is_there && !unmapped.iter().any(|it| it.line == Some(claim.line)) {
             broken.push(format!("lost: {claim:?}"));
         }
-        // A dependency on an existing step must be in the result. Otherwise a mapping that lists everything as unmapped
-        // would satisfy the law.
+        // A dependency on an existing step must be in the result. Without this check, a mapping that lists everything as
+        // unmapped would satisfy the law.
         if let (Says::Waits(Some(other)), false) = (&claim.says, is_there) {
             broken.extend((*other != claim.of).then(|| format!("not mapped: {claim:?}")));
         }

@@ -1,4 +1,4 @@
-//! Arguments that name a workspace by id or path. There is only one: the directory that is served.
+//! Arguments that name a workspace by id or path. The only workspace is the directory that is served.
 
 use std::path::{Component, Path, PathBuf};
 
@@ -48,7 +48,7 @@ fn is_own_path(call: &Call, typed: &str) -> bool {
     own_paths(call).contains(&lexical(&call.context.here.root.join(typed)))
 }
 
-/// Whether an id is the name, the slug or the path of one of [`own_paths`]. A hash may follow the slug, as in
+/// Whether an id is the name, the slug or the path of one of [`own_paths`]. A hash can follow the slug, as in
 /// `my-project-652c624f8f59`.
 fn is_own_id(call: &Call, typed: &str) -> bool {
     let bare = match typed.rsplit_once('-') {
