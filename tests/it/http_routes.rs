@@ -133,7 +133,7 @@ fn refusals_are_as_declared() {
     let place = Place::with_examples();
     let server = Server::open(&place);
     let document = document(&server);
-    let cases: [Refusal; 17] = [
+    let cases: [Refusal; 18] = [
         ("GET", "/api/list/{id}", "/api/list/nowhere", Value::Null, (404, "not-found")),
         ("GET", "/api/list/{id}", "/api/list/feature-auth:2", Value::Null, (404, "not-found")),
         ("GET", "/api/list", "/api/list?limit=0", Value::Null, (400, "parameter-invalid")),
@@ -163,6 +163,13 @@ fn refusals_are_as_declared() {
             "/api/steps/{id}/done",
             "/api/steps/feature-auth:2/done",
             json!({"bye": "a"}),
+            (422, "body-invalid"),
+        ),
+        (
+            "POST",
+            "/api/plans/{id}/archive",
+            "/api/plans/feature-auth/archive",
+            json!({"by": "bo"}),
             (422, "body-invalid"),
         ),
         ("POST", "/api/steps/{id}/done", "/api/steps/feature-auth:2/done", json!([]), (422, "body-invalid")),
@@ -203,7 +210,7 @@ fn refusals_are_as_declared() {
         refusal["details"]["command"], "planwatch confirm feature-auth:2 --note 'it'\\''s fine'",
         "{refusal}"
     );
-    assert_eq!(refusal["hint"], "a person confirms it at a terminal", "{refusal}");
+    assert_eq!(refusal["hint"], "a person has to confirm it at a terminal", "{refusal}");
     assert_eq!(tree(&place.work()), before);
 }
 

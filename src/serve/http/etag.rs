@@ -31,11 +31,17 @@ const DIGITS: usize = 32;
 /// An answer of at least this many bytes is hashed in a blocking thread.
 const LONG: usize = 1 << 16;
 
+/// Whether a `GET` of this path claims a step.
+pub(super) fn claims_next_step(path: &str) -> bool {
+    let plan = path.strip_prefix("/api/plans/").and_then(|it| it.strip_suffix("/next-step"));
+    plan.is_some_and(|it| !it.contains('/'))
+}
+
 /// Adds an etag of the content to each successful JSON answer to a `GET`. If the client sent this etag, answers 304
 /// without a body.
 pub(super) async fn conditional(request: Request, next: Next) -> Response {
     // Requesting the next step claims it, so each answer is different.
-    if request.method() != Method::GET || request.uri().path().ends_with("/next-step") {
+    if request.method() != Method::GET || claims_next_step(request.uri().path()) {
         return next.run(request).await;
     }
     let known = known(request.headers());
@@ -121,6 +127,17 @@ fn read(text: &str) -> Option<Vec<String>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_the_route_of_a_plan_claims_its_next_step() {
+        assert!(claims_next_step("/api/plans/auth/next-step"));
+        assert!(claims_next_step("/api/plans/next-step/next-step"));
+        assert!(claims_next_step("/api/plans/{id}/next-step"));
+        for other in ["/api/show/next-step", "/api/plans/next-step", "/api/plans/a/b/next-step", "/next-step"]
+        {
+            assert!(!claims_next_step(other), "{other}");
+        }
+    }
 
     #[test]
     fn lists_of_etags_are_read() {

@@ -22,8 +22,8 @@ use crate::api::request_key::{Answer, Record, RequestKey};
 use crate::serve::http::connections::CONNECTION;
 use crate::serve::http::guard::BODY_LIMIT;
 use crate::serve::http::problem::Problem;
-use crate::serve::http::routes;
 use crate::serve::http::state::App;
+use crate::serve::http::{etag, routes};
 use crate::store::idempotency;
 
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
@@ -97,7 +97,7 @@ impl Drop for InFlightKey {
 
 /// Lets a request with a key take effect only once. If the key was used before, repeats the stored answer.
 pub(super) async fn once(State(app): State<App>, request: Request, next: Next) -> Response {
-    let is_claiming = request.method() == Method::GET && request.uri().path().ends_with("/next-step");
+    let is_claiming = request.method() == Method::GET && etag::claims_next_step(request.uri().path());
     let is_writing = [Method::POST, Method::PATCH, Method::DELETE].contains(request.method());
     let is_mcp = request.uri().path() == "/mcp" || request.uri().path().starts_with("/mcp/");
     // If the route does not exist, the request is refused for that reason, even if its key was used before.

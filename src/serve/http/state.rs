@@ -91,6 +91,6 @@ impl App {
 
 /// The answer to a request that takes too long; its work is still completed.
 pub(super) fn too_slow() -> Problem {
-    let detail = "the request took longer than 30 seconds; its changes may still be made";
+    let detail = "the request took longer than 30 seconds; it still runs, so its changes may still appear";
     Problem::new(StatusCode::SERVICE_UNAVAILABLE, "time-limit", detail).retry_after(1)
 }

@@ -6,10 +6,18 @@ use serde_json::Value;
 
 use crate::api::requests::Mode;
 
-/// A body whose only fields are the author and whether to write.
+/// A body whose only field is whether to write.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct DryBody {
+    #[serde(rename = "dry_run", default)]
+    pub(crate) mode: Mode,
+}
+
+/// A body whose only fields are the author and whether to write.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct AuthorBody {
     pub(crate) by: Option<String>,
     #[serde(rename = "dry_run", default)]
     pub(crate) mode: Mode,

@@ -51,7 +51,7 @@ fn headers() -> Value {
     let header = |about: &str| json!({"description": about, "schema": {"type": "string"}});
     json!({
         "Link": header("The next page, as `rel=\"next\"`"),
-        "ETag": header("The version of this answer, for `If-None-Match`; of a plan or step also that of its file, for `If-Match`"),
+        "ETag": header("The etag of this answer, for `If-None-Match`. For a plan or step, it also works in `If-Match`, because its first part is the etag of the file"),
         "Location": header("The path of what was created"),
     })
 }
@@ -80,15 +80,15 @@ const REFUSALS: [(u16, &str); 15] = [
     (400, "The request is not understood"),
     (401, "The token is missing or wrong"),
     (403, "Not allowed: another host, origin or site; or only a person may do this"),
-    (404, "It does not exist"),
+    (404, "The item does not exist"),
     (405, "The path does not support this method"),
     (406, "No form of the answer is acceptable to the client"),
     (408, "The request took too long to arrive"),
-    (409, "It conflicts with the current state"),
-    (412, "It was changed in the meantime"),
+    (409, "The request conflicts with the current state"),
+    (412, "The file was changed in the meantime"),
     (413, "The body is larger than 1 MiB"),
     (415, "The body must be JSON"),
-    (422, "It is understood but cannot be carried out: an invalid value, body or resulting file"),
+    (422, "The request is understood but cannot be carried out: an invalid value, body or resulting file"),
     (428, "A precondition is needed"),
     (500, "An internal error occurred"),
     (503, "Temporarily unavailable"),

@@ -94,7 +94,7 @@ fn list_decisions(context: &Context, call: &Call) -> Result<Reply, Problem> {
     request.plan = plan_of(request.plan)?;
     request.step = request.step.map(|it| step_named(&it)).transpose()?;
     if request.plan.is_some() && request.step.is_some() {
-        return Err(Error::usage("`plan` and `step` are both there", "use only one of them").into());
+        return Err(Error::usage("`plan` and `step` cannot be given together", "use only one of them").into());
     }
     let reply = Reply::of("decision-list", decide::decisions(context, &request)?.to_json());
     pages::page_with_more(call, reply, "decisions", |it| text(it, "id"))
@@ -103,7 +103,7 @@ fn list_decisions(context: &Context, call: &Call) -> Result<Reply, Problem> {
 fn record_decision(context: &Context, call: &Call) -> Result<Reply, Problem> {
     let mut request: DecideRequest = call.body()?;
     if request.plan.is_some() && request.step.is_some() {
-        return Err(Error::usage("`plan` and `step` are both there", "use only one of them").into());
+        return Err(Error::usage("`plan` and `step` cannot be given together", "use only one of them").into());
     }
     request.plan = plan_of(request.plan)?;
     request.step = request.step.map(|it| step_named(&it)).transpose()?;

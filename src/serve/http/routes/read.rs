@@ -64,7 +64,7 @@ fn questions() -> Vec<Route> {
             .links("id", "/ready/0/id", &["get_step", "show", "start_step", "claim_step"])
             .does(named("status"), LOOKING, briefing),
         get("/api/stale", "list_stale_steps", "stale")
-            .about("List the steps without a change for a while, longest first")
+            .about("List the steps that have not changed for a while, longest first")
             .asks::<StaleRequest>(&json!({"plan": "auth", "days": 7}))
             .takes(pages::parameters())
             .does(named("stale-list"), LOOKING, stale_steps),
@@ -114,9 +114,14 @@ fn questions() -> Vec<Route> {
         get("/api/search", "search", "search")
             .about("Search plans, steps, decisions and insights")
             .asks::<SearchRequest>(&json!({"query": "token"}))
-            .takes([query("kind", words(&["plan", "step", "decision", "insight"]), "Only this", "step")])
+            .takes([query(
+                "kind",
+                words(&["plan", "step", "decision", "insight"]),
+                "Only hits of this kind",
+                "step",
+            )])
             .asks::<SearchRequest>(&json!({"since": "7d"}))
-            .takes([query("limit", pages::limit(), "At most so many hits; 50 if it is left out", 10)])
+            .takes([query("limit", pages::limit(), "The maximum number of hits; 50 if it is left out", 10)])
             .links("id", "/hits/0/id", &["show"])
             .does(named("search"), &[], found),
     ]
@@ -247,7 +252,7 @@ fn problems(context: &Context, call: &Call) -> Result<Reply, Problem> {
 }
 
 fn fix(context: &Context, call: &Call) -> Result<Reply, Problem> {
-    let DryBody { mode, .. } = call.body()?;
+    let DryBody { mode } = call.body()?;
     checked(context, call, &CheckRequest { fix: true, git: false, mode })
 }
 

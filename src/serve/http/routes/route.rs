@@ -8,6 +8,7 @@ use serde_json::{Map, Value, json};
 use super::call::{Call, Reply};
 use crate::api::context::Context;
 use crate::api::requests;
+use crate::serve::http::etag::claims_next_step;
 use crate::serve::http::problem::Problem;
 
 /// Translates an HTTP request into a request of an operation, and the operation's report into a reply.
@@ -196,7 +197,7 @@ impl Route {
 
     /// Whether it takes `Idempotency-Key`. Every route that writes does.
     pub(crate) fn takes_key(&self) -> bool {
-        self.verb != Method::GET || self.path.ends_with("/next-step")
+        self.verb != Method::GET || claims_next_step(self.path)
     }
 
     pub(crate) fn path_names(&self) -> impl Iterator<Item = &'static str> {

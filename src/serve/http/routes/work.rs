@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::Problem;
 use super::answers::named;
-use super::bodies::DryBody;
+use super::bodies::{AuthorBody, DryBody};
 use super::call::{Call, Reply};
 use super::route::{MAKING, Route, WRITING, get, post};
 use crate::api::context::Context;
@@ -44,7 +44,7 @@ fn claims() -> Vec<Route> {
             |context, call| claimed(context, call, Some(call.step()?)),
         ),
         post("/api/claims/{claim}/renew", "renew_claim", "claim")
-            .about("Restart the duration of this claim from now")
+            .about("Renew this claim; its lease starts again now")
             .body::<RenewRequest>(json!({"lease": "30m"}))
             .links("id", "/step/id", CLAIMED)
             .does(named("claim"), MAKING, renew),
@@ -55,7 +55,7 @@ fn claims() -> Vec<Route> {
             .does(named("change"), WRITING, release_one),
         post("/api/release-expired", "release_expired", "release")
             .about("Release every step whose claim has lapsed")
-            .body::<DryBody>(json!({"dry_run": true}))
+            .body::<AuthorBody>(json!({"dry_run": true}))
             .does(named("change"), MAKING, release_expired),
     ]
 }
@@ -76,7 +76,7 @@ fn elsewhere() -> Vec<Route> {
 }
 
 fn synchronized(context: &Context, call: &Call) -> Result<Reply, Problem> {
-    let DryBody { mode, .. } = call.body()?;
+    let DryBody { mode } = call.body()?;
     Ok(Reply::of("sync", sync::sync(context, &SyncRequest { mode })?.to_json()))
 }
 
@@ -163,7 +163,7 @@ fn release_one(context: &Context, call: &Call) -> Result<Reply, Problem> {
 }
 
 fn release_expired(context: &Context, call: &Call) -> Result<Reply, Problem> {
-    let DryBody { by, mode } = call.body()?;
+    let AuthorBody { by, mode } = call.body()?;
     let request = ReleaseRequest { by, mode, expired: true, ..ReleaseRequest::default() };
     Ok(Reply::changed(&release::release(context, &request)?))
 }

@@ -191,7 +191,7 @@ fn removed(context: &Context, call: &Call, id: String) -> Result<Reply, Problem>
 }
 
 fn carried(context: &Context, call: &Call, restores: bool) -> Result<Reply, Problem> {
-    let DryBody { mode, .. } = call.body()?;
+    let DryBody { mode } = call.body()?;
     let request = ArchiveRequest { plans: vec![call.plan()?], restores, force: false, mode };
     Ok(Reply::changed(&archive::archive(context, &request)?))
 }

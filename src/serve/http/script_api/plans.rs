@@ -115,8 +115,7 @@ pub(super) async fn next_step(
         return Err(Problem::new(StatusCode::FORBIDDEN, "prefetch-refused", detail));
     }
     if is_of_any_page(&headers) {
-        let detail =
-            "asking for the next step claims it, and any page could have sent the request from this browser";
+        let detail = "asking for the next step claims it, and any web page could have made this browser send the request";
         return Err(Problem::new(StatusCode::FORBIDDEN, "cross-site-refused", detail));
     }
     let target = Some(plan.0);
