@@ -54,7 +54,7 @@ impl Planned {
     }
 }
 
-/// A save of an editor that raced with a write and is not in its file.
+/// The text of an editor's save that raced with a write and is not in the saved file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct KeptSave {
     /// The file, relative to the plans directory.

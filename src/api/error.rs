@@ -41,7 +41,7 @@ pub enum Error {
     #[error("`{id}` waits for a person's confirmation")]
     ConfirmationNeeded { id: String, phase: Option<String> },
     /// Only a person may confirm, and it is not certain that the caller is one.
-    #[error("only a person can confirm, at a terminal or in the browser, and not from a step's own process")]
+    #[error("only a person at a terminal or in the browser can confirm; a step's own process cannot")]
     PersonNeeded { command: String },
     /// A step cannot be changed, because another worker has claimed it.
     #[error("`{id}` is claimed by {by}")]
@@ -61,7 +61,9 @@ pub enum Error {
     #[error("the claim `{claim}` is no longer valid")]
     ClaimGone { claim: String },
     /// The claim that the update names is no longer the current claim of its step.
-    #[error("the claim `{claim}` of `{id}` is no longer valid; its first late result is recorded as a note")]
+    #[error(
+        "the claim `{claim}` of `{id}` is no longer valid; the first result that comes too late is recorded as a note"
+    )]
     ClaimLost { id: String, claim: String },
     /// A command that came with the repository is not trusted yet, or cannot be trusted.
     #[error(
@@ -352,11 +354,11 @@ pub(crate) fn few(names: &[String], most: usize) -> String {
 fn undo_hint(error: &UndoError) -> Option<String> {
     match error {
         UndoError::Unrecorded | UndoError::Edited { .. } | UndoError::Taken { .. } | UndoError::Gone { .. } => Some(
-            "nothing was changed; `planwatch undo ID` undoes an older change, `planwatch undo --list` lists them"
+            "nothing was changed; `planwatch undo ID` undoes an older change, `planwatch undo --list` lists the changes"
                 .to_owned(),
         ),
-        UndoError::Later { later, .. } => Some(format!("`planwatch undo {}` undoes that one first", later.id)),
-        UndoError::Unknown { .. } => Some("`planwatch undo --list` lists them".to_owned()),
+        UndoError::Later { later, .. } => Some(format!("undo the later change first: `planwatch undo {}`", later.id)),
+        UndoError::Unknown { .. } => Some("`planwatch undo --list` lists the changes".to_owned()),
         UndoError::Disk(error) => error.hint(),
         _ => None,
     }
@@ -381,7 +383,10 @@ fn trust_hint(subject: &Subject) -> String {
     }
     let Subject { name, hash, files, .. } = subject;
     let files = if files.is_empty() { String::new() } else { format!(" and {}", few(files, MOST_PLANS)) };
-    format!("read it{files}, then `planwatch trust {} --trust-hash {hash}` allows it", quoted(name))
+    format!(
+        "read the command{files}, then trust it with `planwatch trust {} --trust-hash {hash}`",
+        quoted(name)
+    )
 }
 
 fn untrusted(fault: Option<&str>) -> String {
@@ -427,7 +432,7 @@ fn index_hint(error: &IndexError) -> String {
     match error.code() {
         "sql-refused" => "only read-only queries are allowed: SELECT, WITH, VALUES, EXPLAIN",
         "sql-error" => "`planwatch help sql` lists the views and their columns",
-        _ => "--no-index reads the files without it",
+        _ => "--no-index reads the plan files instead of the index",
     }
     .to_owned()
 }

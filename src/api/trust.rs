@@ -161,13 +161,15 @@ pub fn refused(subject: &Subject) -> Error {
 
 fn other_hash(subject: &Subject, given: &str) -> Error {
     let Subject { what, name, hash, .. } = subject;
+    // The names of agents (`agent:NAME`) and steps (`PLAN:NUMBER`) contain a colon, those of scripts do not.
+    let command = match name.contains(':') {
+        true => "planwatch trust".to_owned(),
+        false => format!("planwatch script show {}", shell_word(name)),
+    };
     Error::Conflict {
         code: "trust-hash-differs",
         message: format!("the hash of {what} is {hash}, not {given}"),
-        hint: format!(
-            "read what would run: `planwatch script show {name_word}`",
-            name_word = shell_word(&name)
-        ),
+        hint: format!("read what would run: `{command}`"),
     }
 }
 
@@ -192,7 +194,7 @@ pub fn trust(context: &Context, subject: &Subject, given: Option<&str>) -> Resul
 }
 
 fn no_store() -> Error {
-    let message = "there is no directory outside the repository to store it in";
+    let message = "trust cannot be stored: there is no state directory outside the repository";
     let hint = "set XDG_STATE_HOME to a directory of your own, or use --trust-hash each time";
     Error::Failed { code: "no-state-directory", message: message.to_owned(), hint: hint.to_owned() }
 }

@@ -174,7 +174,10 @@ fn configured(disk: &dyn Disk, config: &Config, directory: Option<&Path>) -> Res
     };
     if !is_inside || name.is_empty() || is_outside() {
         let message = format!("`plans_dir = \"{name}\"` leads out of the directory of {CONFIG_FILE}");
-        return Err(refused(message, "name a directory below it, not in `.git` or `.planwatch`"));
+        return Err(refused(
+            message,
+            "name a directory below that of planwatch.toml, outside `.git` and `.planwatch`",
+        ));
     }
     Ok(Some(directory.join(name)))
 }

@@ -57,7 +57,7 @@ pub enum DiskError {
     Vanished { path: PathBuf },
     /// The file can only be written in place, or removed without a displaced version. Both are unsafe while another program
     /// has it open.
-    #[error("`{}` is open in another program and cannot be replaced, because it has several hard links or is a mount point", path.display())]
+    #[error("`{}` seems to be open in another program, and it cannot be replaced, because it has several hard links or is on another mount", path.display())]
     InUse { path: PathBuf },
     /// Detected before anything was written.
     #[error("`{}` cannot be moved to `{}`, because they are on different mounts", path.display(), to.display())]
@@ -78,7 +78,7 @@ pub enum DiskError {
     #[error("`{}` was created, but may not be safely on disk", path.display())]
     Unsynced { path: PathBuf, source: io::Error },
     /// A change of several files failed and could not be undone completely.
-    #[error("{error}, and earlier changes could not be rolled back yet")]
+    #[error("{error}, and the changes made before the error could not be undone yet")]
     Unfinished {
         path: PathBuf,
         /// If true, the next command that takes the lock undoes the change. Otherwise it finishes or undoes the change.
@@ -151,8 +151,9 @@ impl DiskError {
         let hint = match self {
             Self::BegunElsewhere { id, .. } => {
                 return Some(format!(
-                    "the next command that writes completes it, if run as the same user, with the same XDG_STATE_HOME, \
-                     in the same container; `planwatch doctor --discard-journal {id}` discards it"
+                    "the next command that writes completes that change or rolls it back, if it is run by the same user, \
+                     with the same XDG_STATE_HOME, in the same container; `planwatch doctor --discard-journal {id}` \
+                     discards it"
                 ));
             }
             Self::NotAFile { .. } => "put a regular file there, or rename it",
@@ -169,7 +170,7 @@ impl DiskError {
             }
             Self::InUse { .. } => "close the file in the other program, then try again",
             Self::Mounted { .. } => {
-                "nothing was written; unmount it, or run the command on the original directory, then try again"
+                "nothing was written; unmount the directory, or run the command on the original directory, then try again"
             }
             Self::LinkBreaks { .. } => {
                 "nothing was changed; put the file itself in the link's place, then try again"

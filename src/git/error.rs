@@ -68,7 +68,7 @@ impl GitError {
             Self::Missing => "install git, or put its directory on the PATH",
             Self::TooOld { .. } => "install a newer git",
             Self::NotARepository { .. } => {
-                "`git init` creates a repository; the other commands work without one"
+                "`git init` creates a repository; only commands that use git need one"
             }
             Self::NoRevision { .. } => {
                 "`git log --oneline --all` lists commits, `git branch --all` lists branches"

@@ -119,7 +119,8 @@ impl Git {
             return Ok(());
         }
         let why = "git does not know who commits".to_owned();
-        Err(GitError::Refused { why, hint: "`git config user.name` and `git config user.email` set it" })
+        let hint = "set your name and address with `git config user.name` and `git config user.email`";
+        Err(GitError::Refused { why, hint })
     }
 }
 

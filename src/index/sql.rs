@@ -54,7 +54,7 @@ pub fn sql<'a>(
     connection.progress_handler(STEPS, Some(move || Instant::now() >= end))?;
     let mut statement = connection.prepare(query).map_err(explain)?;
     if !statement.readonly() {
-        return Err(IndexError::SqlRefused { why: "the index is read only" });
+        return Err(IndexError::SqlRefused { why: "only statements that read are run" });
     }
     if statement.parameter_count() > 0 {
         return Err(IndexError::SqlRefused { why: "parameters are not supported" });

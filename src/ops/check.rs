@@ -130,11 +130,14 @@ fn too_long(plan: &Plan) -> Option<String> {
     })
 }
 
-/// A hint about stored texts that are in no plan file.
+/// A hint about stored texts that are missing from their files.
 fn kept(context: &Context) -> Option<String> {
     let n = context.plans.kept().len() + project_saves::kept(context).len();
-    let are = if n == 1 { "1 text is".to_owned() } else { format!("{n} texts are") };
-    (n > 0).then(|| format!("{are} stored outside of the files; `planwatch doctor` lists them"))
+    match n {
+        0 => None,
+        1 => Some("1 stored text is missing from its file; `planwatch doctor` lists it".to_owned()),
+        n => Some(format!("{n} stored texts are missing from their files; `planwatch doctor` lists them")),
+    }
 }
 
 fn problems(context: &Context, plans: &Plans, mut found: Vec<Problem>) -> Vec<Problem> {

@@ -35,6 +35,7 @@ use crate::store::step_file::{self, Made, StepUpdate};
 use crate::store::sync::state::FileBefore;
 use crate::store::transaction::{Mode, Transaction, is_half_saved};
 use crate::store::{fencing, idempotency};
+use crate::text::count;
 use crate::text::typed::shell_word;
 
 pub use crate::api::requests::ClaimRequest;
@@ -368,8 +369,8 @@ fn claim_step(ask: &Ask<'_>, named: &NamedStep, request: &ClaimRequest) -> Resul
             granted(ask, Some(id.plan.clone()), *grant, writing)
         }
         Taken::Failed | Taken::Gone => {
-            let tries = ask.context.config.max_attempts();
-            let message = format!("`{id}` has reached the limit of {tries} failed or lapsed attempts");
+            let tries = count(ask.context.config.max_attempts() as usize, "failed or lapsed attempt");
+            let message = format!("`{id}` has reached the limit of {tries}");
             let hint = format!(
                 "`planwatch show {id_word}` shows them; `planwatch reopen {id_word}` makes it available again",
                 id_word = shell_word(&id)

@@ -128,15 +128,14 @@ fn trust(context: &Context) -> Check {
         Some(_) if context.plans.has_foreign_state() => {
             let place = shown_path(&context.root_name(), &context.plans.in_state_dir("").to_string_lossy());
             let place = place.trim_end_matches('/');
-            let hint = "another user, or the same one with another XDG_STATE_HOME, uses `.planwatch`, or it came with a \
-                        repository; each has its own undo data, index and, outside of git, claim records; all share \
-                        one lock";
+            let hint = "`.planwatch` belongs to another user or another XDG_STATE_HOME, or came with a repository; undo \
+                        data and index (outside of git also claim records) are separate, the lock is shared";
             check(name, State::Note, place, hint)
         }
         Some(_) => ok(name, "`.planwatch` was made on this machine"),
         None if context.plans.has_key() && !context.plans.is_bare() => {
-            let hint = "it is not changed; the next change creates a directory for this user next to it, or \
-                        reports why it cannot";
+            let hint = "`.planwatch` stays as it is; the next change creates a directory for this user next to it, \
+                        or reports why it cannot";
             check(
                 name,
                 State::Note,
@@ -146,8 +145,8 @@ fn trust(context: &Context) -> Check {
         }
         None if context.plans.is_bare() => ok(name, "none, as there is no plan yet"),
         None => {
-            let hint = "undo, the index on disk and `watch --detach` are off; XDG_STATE_HOME names the directory, \
-                        which has to be writable";
+            let hint = "undo, the index on disk and `watch --detach` do not work; set XDG_STATE_HOME to a writable \
+                        directory of your own";
             let value = "there is no usable state directory for the key of `.planwatch`";
             check(name, State::Problem, value, hint)
         }
@@ -187,7 +186,7 @@ fn tried(name: &'static str, can: Option<bool>, yes: &str, (no, hint): (&str, &s
     match can {
         Some(true) => ok(name, yes),
         Some(false) => check(name, State::Note, no, hint),
-        None => check(name, State::Note, "not tried", "it is tried in `.planwatch`"),
+        None => check(name, State::Note, "not tried", "the test needs `.planwatch`"),
     }
 }
 
@@ -197,7 +196,7 @@ fn lock(context: &Context) -> Check {
         Some(false) => ok(name, "free"),
         Some(true) => check(name, State::Note, "held", "another process writes at this moment"),
         None => {
-            check(name, State::Problem, "cannot be taken", "without locks writes of two processes can mix")
+            check(name, State::Problem, "cannot be taken", "without a lock, two processes can write at once")
         }
     }
 }
@@ -297,20 +296,27 @@ fn kept(context: &Context, of_project: &[Kept]) -> Check {
     check(name, State::Problem, value, hint)
 }
 
-/// Changes of plans that another user, or the same user with another state directory, left unfinished. `of_project`
-/// describes an unfinished change of the project's files; if there is one, only this change is reported.
+/// The unfinished changes: one of the project's files, which `of_project` describes, and those of plans.
 fn unfinished(context: &Context, of_project: Option<String>) -> Check {
     let name = "unfinished changes";
-    if let Some(what) = of_project {
-        let hint = "`planwatch init` completes or undoes it, or says what prevents that";
-        return check(name, State::Problem, what, hint);
+    let hint =
+        "`planwatch init` completes or undoes the change of the project's files, or says what prevents that";
+    let of_project = of_project.map(|it| (it, hint.to_owned()));
+    let found: Vec<_> = of_project.into_iter().chain(unfinished_of_plans(context)).collect();
+    if found.is_empty() {
+        return ok(name, "none");
     }
+    let (values, hints): (Vec<_>, Vec<_>) = found.into_iter().unzip();
+    let hints: Vec<_> = hints.into_iter().filter(|it| !it.is_empty()).collect();
+    check(name, State::Problem, values.join("; "), hints.join("; "))
+}
+
+/// Changes of plans that another user, or the same user with another state directory, left unfinished, with a hint.
+fn unfinished_of_plans(context: &Context) -> Option<(String, String)> {
     let found = match context.plans.unfinished() {
-        Ok(found) if found.is_empty() => return ok(name, "none"),
+        Ok(found) if found.is_empty() => return None,
         Ok(found) => found,
-        Err(error) => {
-            return check(name, State::Problem, error.to_string(), error.hint().unwrap_or_default());
-        }
+        Err(error) => return Some((error.to_string(), error.hint().unwrap_or_default())),
     };
     let root = context.root_name();
     let shown = |it: &Unfinished| {
@@ -322,10 +328,10 @@ fn unfinished(context: &Context, of_project: Option<String>) -> Check {
         format!("{}: `{}` of {} in {journal}, on {}", it.id, it.verb, it.at, files.join(", "))
     };
     let value = found.iter().map(shown).collect::<Vec<_>>().join("; ");
-    let hint = "these files are not written until the change is completed, by the next command that writes as the same \
-                user, with the same XDG_STATE_HOME, in the same container; `planwatch doctor --discard-journal ID` \
-                shows the change and discards it";
-    check(name, State::Problem, value, hint)
+    let hint = "these files of plans cannot be changed until the change is completed or rolled back; the next command that \
+                writes does that, if it is run by the same user, with the same XDG_STATE_HOME, in the same container; \
+                `planwatch doctor --discard-journal ID` shows and discards the change";
+    Some((value, hint.to_owned()))
 }
 
 fn discard(context: &Context, id: &str) -> Result<DiscardReport, Error> {
@@ -356,7 +362,7 @@ fn claims(context: &Context) -> Check {
         None => ok(name, "every working tree of a repository sees them"),
         Some(NotShared { path, why, is_missed }) => {
             let value = format!("claims-not-shared: {path} cannot be written: {why}");
-            let hint = "`claim` refuses, as the other working trees would not see it; make it writable";
+            let hint = "`claim` refuses, because other working trees would not see the claim; make the directory writable";
             let other = "another working tree would not see claims made here";
             let (state, hint) = if is_missed { (State::Problem, hint) } else { (State::Note, other) };
             check(name, state, value, hint)

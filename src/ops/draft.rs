@@ -263,11 +263,12 @@ impl DraftReport {
                     None => ", and the pass had nothing to change".to_owned(),
                 };
                 let message = format!("`{name}` was edited in the meantime{what}");
-                let hint = match kept_word {
-                    Some(kept) => format!("check it, then run `planwatch replace {word} --file {kept}`"),
-                    None => {
+                let hint = match (kept_word, beside) {
+                    (Some(kept), _) => format!("check it, then run `planwatch replace {word} --file {kept}`"),
+                    (None, Some(_)) => {
                         format!("copy what you need from it, then run `planwatch draft {word} --continue`")
                     }
+                    (None, None) => format!("`planwatch draft {word} --continue` continues"),
                 };
                 Some(Error::conflict("draft-edited", message, hint))
             }
@@ -351,7 +352,7 @@ pub fn preview(context: &Context, request: &DraftRequest) -> Result<Option<Previ
 }
 
 fn not_begun(plan: &Plan) -> Error {
-    let hint = "give its text as the conversation of a new one: `planwatch draft NAME --from FILE`";
+    let hint = "pass its text as the conversation of a new draft: `planwatch draft NAME --from FILE`";
     Error::conflict("not-a-draft", format!("`{}` was not made by `draft`", plan.id), hint)
 }
 

@@ -303,7 +303,11 @@ fn made(
         let id = match &request.name {
             Some(name) if is_taken(&id::slug(name, &|_| false)) => {
                 let hint = "choose another --as";
-                return Err(Error::conflict("plan-exists", format!("there is a `{name}` already"), hint));
+                return Err(Error::conflict(
+                    "plan-exists",
+                    format!("there is a plan `{name}` already"),
+                    hint,
+                ));
             }
             _ => PlanId::new(id::slug(wanted, &is_taken)),
         };

@@ -279,7 +279,7 @@ fn plans(around: &Around<'_>, record: &Record, is_undo: bool) -> Option<FileRepo
         (None, false) => report(Did::Made, None),
         (Some(it), true) if record.directories.contains(&record.plans) => {
             let is_empty = around.disk.names(it).is_ok_and(|it| it.is_empty());
-            let why = (!is_empty).then(|| "there is something in it".to_owned());
+            let why = (!is_empty).then(|| "it is not empty".to_owned());
             report(if is_empty { Did::Removed } else { Did::Kept }, why)
         }
         (_, true) => None,

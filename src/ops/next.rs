@@ -148,11 +148,42 @@ fn why_none(plans: &Plans, asked: &[&Plan], now: Time) -> (State, String) {
     let reasons = states.iter().filter(|it| it.state == best).map(|it| format!("{}: {}", it.plan.id, it.why));
     let reasons: Vec<_> = reasons.collect();
     let why = match best {
-        State::Complete => "every plan is complete".to_owned(),
+        State::Complete => {
+            let has = |state: State| states.iter().any(|it| it.state == state);
+            let why = match (has(State::Abandoned), has(State::Empty)) {
+                (false, false) => "every plan is complete",
+                (true, false) => "every plan is complete or abandoned",
+                (false, true) => "every plan is complete or has no steps",
+                (true, true) => "every plan is complete or abandoned, or has no steps",
+            };
+            why.to_owned()
+        }
         _ if reasons.len() > 3 => {
             format!("{}; and {} more plans", reasons[..3].join("; "), reasons.len() - 3)
         }
         _ => reasons.join("; "),
     };
     (best, why)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::disk::model::Machine;
+
+    #[test]
+    fn abandoned_and_empty_plans_are_not_called_complete() {
+        let done = ("/plans/a/step-1.md", "---\nstatus: done\n---\n# One\n");
+        let abandoned = ("/plans/b/plan.md", "---\nstatus: abandoned\n---\n# B\n");
+        let empty = ("/plans/c/plan.md", "# C\n");
+        for (files, expected) in [
+            (vec![done], "every plan is complete"),
+            (vec![done, abandoned], "every plan is complete or abandoned"),
+            (vec![done, empty], "every plan is complete or has no steps"),
+            (vec![done, abandoned, empty], "every plan is complete or abandoned, or has no steps"),
+        ] {
+            let context = Context::on_model(&Machine::with(&files));
+            assert_eq!(next(&context, &NextRequest::default()).unwrap().why, expected);
+        }
+    }
 }

@@ -323,7 +323,7 @@ fn own(context: &Context, built_in: &BuiltIn) -> Option<Prompt> {
             Ok(text) => {
                 let problem = placeholders::check(&text, &(built_in.sample)()).err();
                 let is_empty = problem.is_none() && text.trim().is_empty();
-                (text, problem.or_else(|| is_empty.then(|| at_start("it is empty".to_owned()))))
+                (text, problem.or_else(|| is_empty.then(|| at_start("the file is empty".to_owned()))))
             }
             Err(error) => {
                 let place =

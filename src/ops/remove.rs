@@ -157,7 +157,8 @@ fn remove_plan(
     let is_unknown = |it: &String| !matches!(file_name::classify(it), FileName::Plan | FileName::Step(_));
     let unknown: Vec<_> = context.plans.names(&directory).into_iter().filter(is_unknown).collect();
     if !unknown.is_empty() && !request.force {
-        let message = format!("`{id}` also holds {}", unknown.join(", "));
+        let message =
+            format!("`{id}` also contains files that are not part of the plan: {}", unknown.join(", "));
         let hint = "move them out, or use --force to remove them too";
         return Err(Error::conflict("unknown-files", message, hint));
     }

@@ -51,7 +51,7 @@ pub fn renumber(context: &Context, request: &RenumberRequest) -> Result<ChangeRe
             Place::First(before) => format!("there is no room before {before}"),
             Place::At(number) => format!("there is no room at {number}"),
         };
-        Error::failed("no-room", message, "move it elsewhere first")
+        Error::failed("no-room", message, "choose another position, or move a neighbouring step first")
     };
     let number = match &place {
         Place::After(after) => new_step::number_after(&own, after, moved, &elsewhere)?,

@@ -42,7 +42,11 @@ pub fn split(context: &Context, request: &SplitRequest) -> Result<ChangeReport, 
     transaction::check_writable(context, &step.problems)?;
     precondition::check_step(context, &plans, plan, step)?;
     let no_room = |_| {
-        Error::failed("no-room", format!("there is no room after {}", step.id.number), "move a step first")
+        Error::failed(
+            "no-room",
+            format!("there is no room after {}", step.id.number),
+            "move the next step first",
+        )
     };
     let number = new_step::number_after(plan, &step.id.number, None, &elsewhere)?.map_err(no_room)?;
     let id = StepId { plan: plan.id.clone(), number };

@@ -51,7 +51,7 @@ pub fn tick(context: &Context, request: &TickRequest) -> Result<ChangeReport, Er
 /// The offset of the character between the box's brackets, in bytes from the start of the file.
 fn place(file: &[u8], request: &TickRequest, has_aims: bool) -> Result<usize, Error> {
     let changed = || {
-        let hint = "look at it again: its text is different now";
+        let hint = "reload the text: it has changed";
         Error::conflict(
             "task-changed",
             format!("line {} is no longer the task that was shown", request.line),

@@ -135,7 +135,7 @@ pub fn undo(context: &Context, request: &UndoRequest) -> Result<ChangeReport, Er
     if let Some(commit) = &committed {
         let short = &commit[..commit.len().min(10)];
         report.hints.push(format!(
-            "the change is in the commit {short}, which stays; commit the restored file to undo it there"
+            "the change is in the commit {short}, which stays; to undo the change in git as well, commit the changed files"
         ));
     }
     report.committed = committed;
@@ -145,7 +145,8 @@ pub fn undo(context: &Context, request: &UndoRequest) -> Result<ChangeReport, Er
         let id = id_of(path).unwrap_or_else(|| shown_path(&root, &path.to_string_lossy()));
         let did = format!("{} undone", change.verb);
         let of = ("", &*path.to_string_lossy());
-        report.changes.push(Changed::new(context, &id, of, did, Value::Null));
+        let is_gone = matches!(op, FileOp::Discard { .. });
+        report.changes.push(Changed { is_gone, ..Changed::new(context, &id, of, did, Value::Null) });
     }
     Ok(report)
 }

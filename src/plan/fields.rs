@@ -209,14 +209,21 @@ impl<'a> Fields<'a> {
     /// is empty.
     pub(crate) fn mapping(&mut self, key: &str) -> Map<String, Value> {
         let Some(value) = self.get(key) else { return Map::new() };
-        match self.json_of(value) {
-            Value::Object(map) => map,
+        let (message, hint) = match self.json_of(value) {
+            Value::Object(map) => return map,
+            _ if value.kind() == Kind::Map => {
+                let message = format!(
+                    "`{key}` is not read, because the aliases of the front matter expand to too much data"
+                );
+                (message, "write the values in place of the aliases")
+            }
             _ => {
                 let message = format!("`{key}` is a {}, not a mapping", kind_name(value));
-                self.wrong_type(value, message, "write `key: value` lines below it");
-                Map::new()
+                (message, "write `key: value` lines below it")
             }
-        }
+        };
+        self.wrong_type(value, message, hint);
+        Map::new()
     }
 
     /// The keys that planwatch does not define.

@@ -248,7 +248,7 @@ pub fn read_plan_again(plan: &Plan, content: Content, words: &Words) -> Plan {
 /// Reports what is wrong with the names and links of a plan's files.
 pub(crate) fn report_names(plan: &mut Plan, sources: &PlanSources) {
     for path in &sources.near_misses {
-        let message = "the name resembles that of a step file, but is not one";
+        let message = "the file's name resembles that of a step file, but the file is not read as a step";
         let hint = "rename it to step-<number>.md, or to something else";
         plan.problems.push(Problem::of_file(path, Code::LooksLikeAStep, message, hint));
     }

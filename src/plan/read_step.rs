@@ -23,7 +23,7 @@ pub(crate) fn missing_step(plan: &Plan, dir: &str, listed: &Listed) -> Step {
     let path = format!("{dir}/{}", file_name::step_file(&listed.number));
     let mut step = step_of(&id, &mut no_fields(&path), &Outline::default(), Some(listed), &Words::default());
     let message = format!("step {} is listed, but there is no file `{path}`", listed.number);
-    let hint = "`planwatch check --fix` makes it; so does the first write to it";
+    let hint = "`planwatch check --fix` creates the file, and so does the first change of the step";
     step.problems =
         vec![Problem::at(&plan.path, listed.place, Code::MissingStepFile, message, hint).fixable()];
     step.problems.extend(listed.problems.iter().cloned());
@@ -344,7 +344,8 @@ fn report_id(id: &StepId, fields: &mut Fields<'_>) {
         .map(|number| StepId { plan: id.plan.clone(), number })
         .or_else(|| read_step_id(text));
     if step.as_ref() != Some(id) {
-        let message = format!("`id: {}` differs from the file's place, which is `{id}`", shorten(text));
+        let message =
+            format!("`id: {}` differs from the id that the file's path gives, `{id}`", shorten(text));
         let hint = "the file's name takes precedence; `planwatch check --fix` corrects the line";
         fields.report_fixable(value, Code::IdDiffers, message, hint);
     }
@@ -361,7 +362,7 @@ fn report_claim(step: &Step, fields: &mut Fields<'_>) {
 fn report_version(step: &mut Step, path: &str) {
     let name = path.rsplit('/').next().unwrap_or_default();
     if file_name::looks_like_version(name) {
-        let message = format!("step numbers are decimals: this is step {}", step.id.number);
+        let message = format!("step numbers are decimals, so this file is step {}", step.id.number);
         let hint = "the number after 1.9 is 1.91 or 2";
         step.problems.push(Problem::of_file(path, Code::LooksLikeAVersion, message, hint));
     }

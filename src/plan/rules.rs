@@ -402,6 +402,7 @@ fn why_blocked(plans: &Plans, plan: &Plan, now: Time) -> String {
         obstacles(plans, plan, step, now).into_iter().find_map(|it| match it {
             Obstacle::Faulty { code } => Some(format!("step {number} has the problem {code}")),
             Obstacle::Status(_) if step.is_faulty() => None,
+            Obstacle::Status(word) if word == "failed" => Some(format!("step {number} has failed")),
             Obstacle::Status(word) => Some(format!("step {number} is {word}")),
             Obstacle::Confirmation => Some(format!("step {number} waits for a confirmation")),
             Obstacle::PhaseConfirmation { phase } => Some(format!("phase {phase} waits for a confirmation")),

@@ -89,7 +89,7 @@ pub(crate) fn parse<'a>(path: &str, bytes: &'a [u8]) -> Parsed<'a> {
         Header::Unclosed => {
             parsed.body = "";
             let message = "the front matter has no closing `---` line";
-            let hint = "add a line `---` below it";
+            let hint = "add a line `---` after the last key";
             parsed.problems.push(Problem::of_file(path, Code::FrontMatterUnclosed, message, hint));
         }
         Header::Present { yaml, .. } => match yaml::parse(&text[yaml.clone()]) {

@@ -56,8 +56,9 @@ pub(crate) enum NotSteps {
 /// Reads a list of steps: as JSON if the text begins with `{` or `[` but not with `[[`, otherwise as Markdown. The
 /// second value of the result is whether there is other text around the steps.
 pub(crate) fn read(plan: &Plan, text: &str, words: &Words) -> Result<(Vec<StepItem>, bool), NotSteps> {
-    let is_json = text.trim_start_matches('\u{feff}').trim_start().starts_with(['[', '{']);
-    let (items, has_more) = match is_json && !text.trim_start().starts_with("[[") {
+    let start = text.trim_start_matches('\u{feff}').trim_start();
+    let is_json = start.starts_with(['[', '{']) && !start.starts_with("[[");
+    let (items, has_more) = match is_json {
         true => (json::read(plan, text, words)?, false),
         false => of_markdown(plan, text, words)?,
     };
@@ -158,7 +159,8 @@ fn check_own_list(text: &str) -> Result<(), NotSteps> {
     match items.enumerate().find(|(_, it)| !names(&it.text)) {
         Some((nth, _)) => {
             let reason =
-                "it names no step, but other items below `## Steps` do; write `step-N:` before it".to_owned();
+                "it names no step, but other items below `## Steps` do; begin the item with `step-N:`"
+                    .to_owned();
             Err(NotSteps::Item { item: nth + 1, reason })
         }
         None => Ok(()),

@@ -65,7 +65,7 @@ impl Listed {
         for group in &self.groups {
             for item in group.items.iter().filter(|it| it.step.is_none()) {
                 let name = one_line(&self.text[item.span.clone()]);
-                let message = format!("the dependency `{name}` of the Steps list is not a step");
+                let message = format!("the dependency `{name}` in the Steps list is not a step");
                 let hint = "write (depends: step-1, step-2), each step by its own name";
                 problems.push(report(item.span.start, message, hint));
             }

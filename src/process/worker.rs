@@ -253,7 +253,7 @@ impl Running {
         let how = match (how, exit_code) {
             (ExitKind::Exited, Some(code @ (126 | 127))) if is_line => {
                 let what = if code == 127 { "find" } else { "start" };
-                ExitKind::NotStarted(format!("the shell could not {what} its command (it ended with {code})"))
+                ExitKind::NotStarted(format!("the shell could not {what} the command (exit code {code})"))
             }
             (how, _) => how,
         };
@@ -329,7 +329,7 @@ fn read_all(mut reader: PipeReader, mut log: &File, sender: &SyncSender<Message>
             log.write_all(bytes).ok();
             n_logged += n as u64;
             if n_logged >= LOG_LIMIT {
-                let mark = format!("\n[planwatch: what follows beyond {LOG_LIMIT} bytes is left out]\n");
+                let mark = format!("\n[planwatch: output after the first {n_logged} bytes is left out]\n");
                 log.write_all(mark.as_bytes()).ok();
             }
         }

@@ -71,7 +71,7 @@ pub(super) fn import_again(error: Error) -> Error {
 
 /// Verbs that only a person can use, each with its replacements for tools and for routes.
 const PERSONS: [(&str, &str, &str); 2] = [
-    ("confirm", "confirm_gate asks the person", "a person confirms it at a terminal"),
+    ("confirm", "confirm_gate asks the person", "a person has to confirm it at a terminal"),
     ("trust", "a person has to trust it at a terminal", "a person has to trust it at a terminal"),
 ];
 

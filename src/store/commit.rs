@@ -105,7 +105,19 @@ pub(crate) fn commit(
 fn all_left(report: &CommitReport) -> Error {
     let named = report.left.first().map(|it| (it.path.as_str(), it.why)).unwrap_or_default();
     let message = format!("nothing was committed: {}", why_left(named.0, named.1));
-    Error::conflict("file-changed", message, "`git add` and `git commit` commit it with the other edits")
+    Error::conflict("file-changed", message, way_out(named.1))
+}
+
+/// What the user can do about a file that is not committed.
+fn way_out(why: &str) -> &'static str {
+    match why {
+        "staged" => "use `git add` and `git commit` to commit the file",
+        "conflict" => "resolve the conflict, then try again",
+        "submodule" => "commit it in that repository",
+        "link" => "use `git add` and `git commit` to commit the link",
+        "unreadable" => "make the file readable, then try again",
+        _ => "use `git add` and `git commit` to commit the file with these edits",
+    }
 }
 
 /// A sentence about a file that is not committed.

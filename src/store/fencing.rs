@@ -215,7 +215,8 @@ pub(crate) fn held_by(plans: &Plans, step: &Step, by: Option<&str>) -> Error {
         Some(Holding::EndedRemote { host, status, branch }) => {
             let by = by.unwrap_or_else(|| "another worker".to_owned());
             let branch = branch.as_deref().map(|it| format!(" (branch {it})")).unwrap_or_default();
-            let message = format!("`{id}` was {status} by {by} on {host}{branch}, which is not merged here");
+            let message =
+                format!("`{id}` was {status} by {by} on {host}{branch}; this work is not merged here");
             let hint = format!(
                 "merge it; if that branch is gone, `planwatch release {} --force` frees the step",
                 shell_word(&id)

@@ -18,8 +18,8 @@ impl Interrupted {
     pub fn sentence(&self) -> String {
         let Self { verb, at, .. } = self;
         format!(
-            "`{verb}` of {at} was interrupted; the next command that writes completes or undoes it; `planwatch check --fix` \
-             does this at once"
+            "`{verb}` of {at} was interrupted; the next writing command completes or undoes this change; `planwatch check \
+             --fix` does this at once"
         )
     }
 }

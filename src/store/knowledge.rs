@@ -48,7 +48,8 @@ pub(crate) fn scripts(context: &Context) -> Vec<Script> {
         let mut script = script::read(source);
         if script::inside(&context.here.root, &script.directory).is_none() {
             let message = format!("the directory `{}` is outside the repository", script.directory);
-            let (at, hint) = (script.directory_at, "name one inside it, from the repository's root");
+            let (at, hint) =
+                (script.directory_at, "name a directory inside the repository, relative to its root");
             script.problems.push(Problem::at(&script.path, at, Code::WrongType, message, hint));
         }
         script

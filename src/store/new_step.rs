@@ -95,8 +95,8 @@ pub(crate) fn dependencies(context: &Context, plan: &Plan, texts: &[String]) -> 
 /// A text that begins with front matter is refused, because below the heading front matter would be plain text.
 pub(crate) fn below_heading(title: &str, text: &str) -> Result<String, Error> {
     if front_matter::split(text.as_bytes()).yaml().is_some() {
-        let hint = "remove the front matter; set these keys with the other fields of the update";
-        return Err(Error::usage("the text begins with a front matter", hint));
+        let hint = "remove the front matter, and set its keys with the other fields of the request";
+        return Err(Error::usage("the text begins with front matter", hint));
     }
     let text = text.replace("\r\n", "\n");
     let start = text.trim_start_matches('\n');

@@ -62,7 +62,10 @@ fn check_child(plan: &Plan) -> Result<(), Error> {
         return Err(nested(plan.id.as_str()));
     }
     let Some(other) = &plan.program else { return Ok(()) };
-    let hint = format!("`planwatch set {} program --unset` removes it", shell_word(&plan.id));
+    let hint = format!(
+        "`planwatch set {} program --unset` removes the plan from that program",
+        shell_word(&plan.id)
+    );
     Err(Error::conflict("has-a-program", format!("`{}` belongs to the program `{other}`", plan.id), hint))
 }
 
@@ -78,7 +81,7 @@ pub(crate) fn check_program(context: &Context, id: &PlanId) -> Result<(), Error>
         return Ok(());
     }
     let hint = format!(
-        "`planwatch set {id_word} kind program` makes it one; `planwatch new TITLE --kind program --children {id_word}` creates one that has it as a child",
+        "`planwatch set {id_word} kind program` makes `{id}` a program; `planwatch new TITLE --kind program --children {id_word}` creates a program with `{id}` as a child",
         id_word = shell_word(&id)
     );
     Err(Error::usage(format!("`{id}` is not a program"), hint))

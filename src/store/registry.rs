@@ -119,6 +119,9 @@ pub(crate) enum RegistryError {
     /// The registry is a database and has answered, but git's remote did not send the branch of the finished work.
     #[error("the remote did not send its branch: {why}")]
     BranchNotFetched { why: String, is_refusal: bool },
+    /// The registry answered, but another clone changed the record before each attempt.
+    #[error("the record changed during each attempt")]
+    Changing,
     /// The cause is on this machine.
     #[error("{0}")]
     Local(String),

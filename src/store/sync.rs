@@ -143,7 +143,7 @@ impl<'a> Sync<'a> {
     pub(crate) fn required(context: &'a Context) -> Result<Self, Error> {
         Self::of(context)?.ok_or_else(|| {
             let message = "claims are not shared with other machines yet";
-            Error::conflict("sync-not-set-up", message, "`planwatch sync init` sets it up")
+            Error::conflict("sync-not-set-up", message, "`planwatch sync init` sets up the sharing")
         })
     }
 
@@ -273,7 +273,7 @@ impl<'a> Sync<'a> {
             }
             self.state.put(&own)?;
         }
-        Ok(Pushed::Unsettled(RegistryError::Unreachable("the record changed during each attempt".to_owned())))
+        Ok(Pushed::Unsettled(RegistryError::Changing))
     }
 
     /// Deletes a record if it has this value. Returns false if it has another value.
@@ -370,12 +370,17 @@ impl<'a> Sync<'a> {
                 format!("{place} does not answer: {why}"),
                 "try again later; `planwatch claim --offline` claims on this machine alone",
             ),
+            RegistryError::Changing => Error::conflict(
+                "remote-unreachable",
+                format!("the record at {place} changed during each of {TRIES} attempts"),
+                "try again later",
+            ),
             RegistryError::Refused(why) | RegistryError::BranchNotFetched { why, is_refusal: true } => {
                 Error::conflict("remote-refused", format!("{place} refuses: {why}"), access)
             }
             RegistryError::Local(why) if why == DIFFERS => Error::conflict(
                 "registry-differs",
-                format!("{place} has another registry than the one that [sync] in planwatch.toml names"),
+                format!("the registry at {place} is not the one that [sync] in planwatch.toml names"),
                 "get the current planwatch.toml, for example with `git pull`",
             ),
             RegistryError::Local(why) => Error::failed("git-failed", why.clone(), ""),

@@ -54,6 +54,9 @@ pub struct Changed {
     pub status: Option<String>,
     /// What was done, in the past tense, for example `completed`, `attempt recorded` or `added`.
     pub did: String,
+    /// Whether an undo removed the file.
+    #[serde(skip)]
+    pub is_gone: bool,
     /// The plan or step as it is now.
     pub now: Value,
 }
@@ -69,7 +72,7 @@ impl Changed {
     ) -> Self {
         let (path, did) = (shown_path(&context.root_name(), path), did.into());
         let (id, title) = (id.to_string(), title.to_owned());
-        Self { id, title, path, was_written: true, was: None, status: None, did, now }
+        Self { id, title, path, was_written: true, was: None, status: None, did, is_gone: false, now }
     }
 }
 

@@ -92,9 +92,11 @@ pub fn named(context: &Context, name: &str) -> Result<Vec<Subject>, Error> {
     };
     let subjects: Vec<_> = found.iter().filter_map(|it| subject(context, it)).collect();
     if subjects.is_empty() {
-        let what = if matches!(target, Target::Step(_)) { "step" } else { "plan" };
+        let message = match target {
+            Target::Step(_) => format!("the step `{name}` has no `verify` commands"),
+            Target::Plan(_) => format!("no open step of the plan `{name}` has `verify` commands"),
+        };
         let hint = "`planwatch trust` lists what needs trust here".to_owned();
-        let message = format!("the {what} `{name}` has no commands that would run");
         return Err(Error::Failed { code: "nothing-to-trust", message, hint });
     }
     Ok(subjects)

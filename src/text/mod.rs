@@ -19,3 +19,8 @@ pub mod shell;
 pub mod typed;
 pub mod word_loss;
 pub mod yaml;
+
+/// `1 step`, `2 steps`.
+pub(crate) fn count(n: usize, what: &str) -> String {
+    format!("{n} {what}{}", if n == 1 { "" } else { "s" })
+}

@@ -114,7 +114,7 @@ fn why(error: &RenderError) -> String {
 fn why_unread(reason: &TemplateErrorReason) -> String {
     match reason {
         TemplateErrorReason::InvalidSyntax(_) => {
-            "a placeholder or a block is not understood here, or not closed".to_owned()
+            "a placeholder or block is not valid here, or is not closed".to_owned()
         }
         other => other.to_string(),
     }

@@ -352,3 +352,18 @@ fn an_agent_of_the_users_configuration_is_used() {
     assert_eq!(shown["command"], "./ask.sh --quietly");
     assert_eq!(place.run("draft sign-in --from talk.md --agent filed --dry-run").code, 2);
 }
+
+#[test]
+fn standard_input_in_a_subdirectory_is_not_recorded_as_a_file() {
+    let place = place("echo version $n");
+    place.write("plans/p/plan.md", "# P\n");
+    std::fs::create_dir(place.file("sub")).expect("it is new");
+    let talk = std::fs::File::open(place.file("talk.md")).expect("it exists");
+    let words = ["draft", "sign-in", "--from", "-", "--command", "./ask", "--passes", "1"];
+    let mut command = place.command();
+    command.current_dir(place.file("sub")).stdin(talk).args(words);
+    Ran::of(command.output().expect("the binary starts")).ok_code();
+    assert!(!place.text(PLAN).contains("sub/-"), "{}", place.text(PLAN));
+    let refused = run(&place, &GO_ON, &["--passes", "2"]);
+    assert!(refused.stderr.contains("the draft records no file with its conversation"), "{refused:?}");
+}

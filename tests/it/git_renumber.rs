@@ -149,7 +149,8 @@ fn a_reference_that_could_mean_either_step_stays_and_is_reported() {
     );
     check(&repository, &[(STEP, &theirs), (LAST, &section)]);
     for file in [STEP, LAST] {
-        let note = format!("{file} refers to step 9, which can be either step; it was not changed");
+        let note =
+            format!("{file} refers to step 9, which can now mean either step; the reference was not changed");
         assert!(said.contains(&note), "{said}");
     }
 }

@@ -129,10 +129,13 @@ fn squash(place: &Place) {
     let mut locked = plans.lock(&mut || {}).expect("it is free");
     let error = locked.batch("squash", "2026-11-21T11:00:00Z", ops).expect_err("it was killed");
     assert_eq!(error.code(), "unfinished");
-    assert!(error.to_string().ends_with("and earlier changes could not be rolled back yet"), "{error}");
+    assert!(
+        error.to_string().ends_with("and the changes made before the error could not be undone yet"),
+        "{error}"
+    );
 }
 
-const SAID: &str = "`squash` of 2026-11-21T11:00:00Z was interrupted; the next command that writes completes or undoes it; \
+const SAID: &str = "`squash` of 2026-11-21T11:00:00Z was interrupted; the next writing command completes or undoes this change; \
                     `planwatch check --fix` does this at once";
 
 #[test]

@@ -266,7 +266,7 @@ fn a_false_report_is_detected_by_the_verification() {
     assert_eq!(ran.code, 0, "{}{}", ran.stdout, ran.stderr);
     assert_eq!(outcomes(&place, "1"), ["completed", "verify failed", "completed"]);
     let attempts = step(&place, "1")["attempts"].clone();
-    assert_eq!(attempts[1]["notes"], "`test -f made` ended with 1");
+    assert_eq!(attempts[1]["notes"], "`test -f made` ended with exit code 1");
     // The variable identifies the process for the next run, if this one is killed.
     let mark = format!("PLANWATCH_VERIFY={}", attempts[2]["claim"].as_str().expect("it names the claim"));
     let env = place.text("sub/verifying");
@@ -470,7 +470,7 @@ fn ctrl_c_ends_the_agent_and_leaves_the_step_pending() {
     let output = lines.end().join("\n");
     let ran = Ran::of(child.wait_with_output().expect("it ends"));
     assert_eq!(ran.code, 130, "{output}");
-    assert!(output.contains("interrupted: it was stopped"), "{output}");
+    assert!(output.contains("interrupted: the run was stopped"), "{output}");
     wait_until_gone(&place.text("leader"));
     assert_eq!(
         (outcomes(&place, "1"), status(&place, "1").as_str()),

@@ -130,7 +130,7 @@ fn a_dependency_on_a_number_that_another_step_has_now_is_not_brought_back() {
         assert_eq!(place.run("done p:2").code, 0);
         let refused = place.run(&format!("undo {taken}"));
         assert_eq!(refused.code, 4, "{refused:?}");
-        let reason = format!("({moved}) changed `p/step-2.md` after it");
+        let reason = format!("({moved}) changed `p/step-2.md`");
         assert!(refused.stderr.contains(&reason), "{refused:?}");
     }
 }

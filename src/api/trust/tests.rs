@@ -218,3 +218,23 @@ fn another_line_or_directory_has_another_hash() {
     assert_eq!(all.len(), 6);
     assert_ne!(hash(&["ab", "c"]), hash(&["a", "bc"]));
 }
+
+#[test]
+fn the_hint_for_another_hash_names_a_command_that_shows_what_would_run() {
+    for (name, command) in
+        [("build", "planwatch script show build"), ("agent:x", "planwatch trust"), ("p:1", "planwatch trust")]
+    {
+        let subject = Subject {
+            what: format!("`{name}`"),
+            name: name.to_owned(),
+            path: PathBuf::new(),
+            command: "make".to_owned(),
+            directory: ".".to_owned(),
+            hash: "1f".to_owned(),
+            files: Vec::new(),
+            fault: None,
+        };
+        let hint = other_hash(&subject, "0").hint();
+        assert_eq!(hint, Some(format!("read what would run: `{command}`")));
+    }
+}

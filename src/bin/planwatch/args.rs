@@ -185,7 +185,7 @@ verbs! {
     Insight(know::Insight) = "insight";
     /// Save commands under a name, and run them
     Script(know::Script) = "script";
-    /// Run an agent on a plan's steps, one process for each attempt
+    /// Run an agent on a plan's steps, one process per attempt
     Run(run::Run) = "run";
     /// Draft a plan from a conversation, in several passes
     Draft(draft::Draft) = "draft";

@@ -34,7 +34,7 @@ use model::Model;
 
 pub(crate) fn run(session: &Session, args: &Arguments) -> Result<u8, Failure> {
     if !std::io::stdin().is_terminal() || !std::io::stdout().is_terminal() || session.output.is_json() {
-        let hint = "`planwatch list` and `planwatch status` print without one";
+        let hint = "`planwatch list` and `planwatch status` print without a terminal";
         return Err(Failure::usage("the board needs a terminal", hint));
     }
     let context = session.context()?;

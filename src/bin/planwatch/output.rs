@@ -326,7 +326,9 @@ pub(crate) fn sentence(notice: &Notice) -> (&'static str, Loudness, String) {
         Notice::Unsettled { step, why } => (
             "unsettled",
             Loudness::Normal,
-            format!("`{step}` is unsettled: {why}; `planwatch sync` tries again"),
+            format!(
+                "the claim of `{step}` or its end is not confirmed by the registry yet: {why}; `planwatch sync` tries again"
+            ),
         ),
         Notice::UnsettledClaims { steps } => (
             "unsettled",

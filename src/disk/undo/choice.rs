@@ -59,7 +59,7 @@ pub enum UndoError {
     #[error("the last change cannot be undone: it could not be recorded when it was made")]
     Unrecorded,
     /// A later change that was not undone wrote the same file.
-    #[error("{change} cannot be undone: {later} changed `{}` after it", path.display())]
+    #[error("{change} cannot be undone: the later {later} changed `{}`", path.display())]
     Later { change: Box<UndoChange>, later: Box<UndoChange>, path: PathBuf },
     #[error(transparent)]
     Disk(#[from] DiskError),

@@ -118,8 +118,13 @@ fn auth() -> Plan {
     gone.etag = None;
     let message = "`feature-auth/plan.md` lists step 10, but there is no such file";
     gone.problems = vec![
-        Problem::of_file(&gone.path, Code::MissingStepFile, message, "`planwatch check --fix` makes it")
-            .fixable(),
+        Problem::of_file(
+            &gone.path,
+            Code::MissingStepFile,
+            message,
+            "`planwatch check --fix` creates the file",
+        )
+        .fixable(),
     ];
     Plan {
         body: "# User authentication\n\nLogin, tokens and sessions.\n".to_owned(),

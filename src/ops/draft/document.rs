@@ -98,7 +98,7 @@ fn conversation(request: &DraftRequest) -> Result<(Conversation, String), Error>
     let conversation = conversation::fitted(&source.conversation, request.limit);
     if conversation.text.is_empty() {
         let message = "there is no conversation to make a draft from";
-        let hint = "--from FILE names one, --from - reads standard input";
+        let hint = "--from FILE reads the conversation from a file, --from - from standard input";
         return Err(Error::failed("conversation-empty", message, hint));
     }
     Ok((conversation, source.name))

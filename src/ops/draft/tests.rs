@@ -208,3 +208,15 @@ fn text_below_converged_is_the_first_text() {
     let ran = check(&["CONVERGED\na", "a", "a"], &State::Converged, 3);
     assert_eq!(ran.kept[0].1, "a");
 }
+
+#[test]
+fn without_an_answer_there_is_nothing_to_copy() {
+    let hint = |beside: Option<&str>| {
+        let state = State::Edited { beside: beside.map(str::to_owned) };
+        let plan = Some("p".to_owned());
+        let report = DraftReport { state, plan, path: None, pass: 1, passes: 6, kept: None, steps: None };
+        report.error().and_then(|it| it.hint()).unwrap()
+    };
+    assert_eq!(hint(None), "`planwatch draft p --continue` continues");
+    assert!(hint(Some("plans/p/answer.md")).starts_with("copy what you need from it"));
+}

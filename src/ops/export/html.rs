@@ -166,7 +166,7 @@ impl Page<'_> {
                 div.scroll tabindex="0" role="group" aria-label="Steps" { table.steps {
                     thead { tr {
                         th scope="col" { "No." } th scope="col" { "Step" } th scope="col" { "Status" }
-                        th scope="col" { "After" }
+                        th scope="col" { "Depends on" }
                         @if has_phases { th scope="col" { "Phase" } }
                         th scope="col" { "Assignee" }
                     } }

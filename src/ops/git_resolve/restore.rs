@@ -60,8 +60,7 @@ fn named(context: &Context, name: &str) -> Result<Changed, Error> {
         ));
     }
     let message = format!("no removed step `{name}` changed after its removal");
-    let hint =
-        "`planwatch check --git` lists those that did; `planwatch undo` undoes a removal of this machine";
+    let hint = "`planwatch check --git` lists those that did; `planwatch undo` undoes a removal made on this machine";
     all.pop().ok_or_else(|| Error::conflict("no-conflict", message, hint))
 }
 

@@ -79,7 +79,9 @@ impl Agent {
             (Self::Codex, false) => {
                 Some(("codex mcp add planwatch -- planwatch mcp", "to add planwatch's tools to Codex"))
             }
-            (Self::Codex, true) => Some(("codex mcp remove planwatch", "to remove them from Codex")),
+            (Self::Codex, true) => {
+                Some(("codex mcp remove planwatch", "to remove planwatch's tools from Codex"))
+            }
             _ => None,
         }
     }

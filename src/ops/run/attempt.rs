@@ -292,7 +292,10 @@ impl Attempt<'_> {
             }
             self.surface.report(&Event::Verifying { step: &step, command: &check.command });
             let Some(directory) = &check.directory else {
-                return Ok(Verified::Failed(format!("the directory of `{}` is not there", check.command)));
+                return Ok(Verified::Failed(format!(
+                    "the directory in which `{}` runs does not exist in the repository",
+                    check.command
+                )));
             };
             let command = AgentCommand::Line(check.command.clone());
             let job = Job {
@@ -371,7 +374,7 @@ fn why_failed(command: &str, how: &ExitKind, code: Option<i32>, ended: &Ended) -
     let why = match (how, code) {
         (ExitKind::TimedOut | ExitKind::Idle, _) => "took too long".to_owned(),
         (ExitKind::NotStarted(why), _) => format!("could not be started: {why}"),
-        (_, Some(code)) => format!("ended with {code}"),
+        (_, Some(code)) => format!("ended with exit code {code}"),
         (_, None) => "was ended by a signal".to_owned(),
     };
     let said = plain(&String::from_utf8_lossy(&ended.output));

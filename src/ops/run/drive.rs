@@ -26,6 +26,7 @@ use crate::plan::words::StepStatus;
 use crate::store::leases::Leases;
 use crate::store::load::{LoadQuery, Loaded};
 use crate::store::{commit, resolve, verify};
+use crate::text::count;
 use crate::text::typed::quoted;
 
 use with_trees::Unmerged;
@@ -168,7 +169,7 @@ impl Driver<'_> {
         let mut state = self.lock();
         loop {
             if state.halt.is_none() && self.workers.is_stopped() {
-                state.halt = Some(halt(End::Interrupted, "it was stopped"));
+                state.halt = Some(halt(End::Interrupted, "the run was stopped"));
             }
             if state.halt.is_some() || state.error.is_some() || self.is_at_limit(&mut state) {
                 return None;
@@ -243,7 +244,8 @@ impl Driver<'_> {
                 Ok(Next::Begun(Claimed { confirmed: confirmed(&context, &self.plan, &begun), begun }))
             }
             Ok(RunClaim::Failed(id)) => {
-                let why = format!("`{id}` had {} failed or lapsed attempts", context.config.max_attempts());
+                let tries = count(context.config.max_attempts() as usize, "failed or lapsed attempt");
+                let why = format!("`{id}` had {tries}");
                 state.halt = Some(Halt { end: End::Halted, why, step: Some(id) });
                 Ok(Next::Again)
             }
@@ -260,7 +262,9 @@ impl Driver<'_> {
                 if state.active > 0 {
                     return Ok(Next::Wait(String::new()));
                 }
-                let why = format!("{} steps were begun (--max-steps)", state.begun.len());
+                let n = state.begun.len();
+                let were = if n == 1 { "was" } else { "were" };
+                let why = format!("{} {were} begun (--max-steps)", count(n, "step"));
                 state.halt = Some(halt(End::Limit, &why));
                 Ok(Next::Again)
             }

@@ -79,7 +79,7 @@ pub fn preview(context: &Context, request: &RunRequest) -> Result<Preview, Error
     let shown = names.iter().filter(|(name, _)| name != "PATH");
     let shown =
         shown.map(|(name, it)| (name.to_string_lossy().into_owned(), it.to_string_lossy().into_owned()));
-    let place = request.has_worktrees.then(|| "it would work in a git worktree of its own".to_owned());
+    let place = request.has_worktrees.then(|| "the step would get a git worktree of its own".to_owned());
     let next = rules::next(&plans, plan, context.now);
     let why = match (step, task) {
         (Some(_), Some(Task::Verify)) => "the run that worked on it died before verifying it".to_owned(),

@@ -332,7 +332,7 @@ impl Trees {
         match ending(tip == self.base, is_in_head, is_unmoved) {
             Ending::Nothing => {}
             Ending::Moved => {
-                let why = "HEAD has moved since the run began, so its work is not merged";
+                let why = "HEAD has moved since the run began, so the run's work is not merged";
                 return Ok(Ended::Kept(why.to_owned()));
             }
             Ending::Forward => {

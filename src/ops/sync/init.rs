@@ -149,7 +149,7 @@ fn database(url: &str) -> Result<ClaimsAt, Error> {
     if is_database(url) {
         return Ok(ClaimsAt::Url(url.to_owned()));
     }
-    let message = "the URL of a database begins with `postgres://` and contains no password";
+    let message = "the URL of a database must begin with `postgres://` and must not contain a password";
     let hint = "set PLANWATCH_CLAIMS_URL to the URL with its password, or use PostgreSQL's password file";
     Err(Error::usage(message, hint))
 }
@@ -233,7 +233,7 @@ fn probe(
                     }
                 }
                 Some(PushResult::Refused(why)) => why,
-                _ => "it could not be created".to_owned(),
+                _ => "the ref could not be created".to_owned(),
             },
             Err(RemoteError::Refused(why)) => why,
             Err(RemoteError::Silent(why)) => {
@@ -243,7 +243,7 @@ fn probe(
                     "try again later",
                 ));
             }
-            Err(RemoteError::NoRef) => "it could not be created".to_owned(),
+            Err(RemoteError::NoRef) => "the ref could not be created".to_owned(),
             Err(RemoteError::Git(error)) => return Err(error.into()),
         };
         refused.push(RefusedPlace { claims_at: namespace.prefix().to_owned(), why });

@@ -68,14 +68,16 @@ pub(super) fn select(plan: &PlanShape, steps: &[StepShape], view: View<'_>) -> O
             if own.is_empty() || own.len() > MOST_WHOLE {
                 return None;
             }
-            let near = all.next_to(&own, MOST_WHOLE - own.len());
-            Some(all.drawn(&own.union(&near).copied().collect(), &Foreign::Shown))
+            let (near, left_out) = all.next_to(&own, MOST_WHOLE - own.len());
+            let graph = all.drawn(&own.union(&near).copied().collect(), &Foreign::Shown);
+            Some(Graph { left_out: left_out + graph.left_out, ..graph })
         }
         View::Around(id) => {
             let start = steps.iter().position(|it| it.id == id)?;
             let (near, left_out) = all.around(start, 2, MOST_READABLE);
             let centre = near.iter().position(|it| *it == start);
-            Some(Graph { left_out, centre, ..all.drawn(&near, &Foreign::Of(start)) })
+            let graph = all.drawn(&near, &Foreign::Of(start));
+            Some(Graph { left_out: left_out + graph.left_out, centre, ..graph })
         }
     }
 }
@@ -144,6 +146,7 @@ impl<'a> Dependencies<'a> {
         let places: HashMap<usize, usize> = shown.iter().enumerate().map(|(nth, it)| (*it, nth)).collect();
         graph.nodes.extend(shown.iter().map(|it| node(&self.steps[*it])));
         let mut others: HashMap<&str, usize> = HashMap::new();
+        let mut left_out: BTreeSet<&str> = BTreeSet::new();
         for (to, step) in shown.iter().enumerate() {
             graph.edges.extend(shown.iter().filter(|it| self.waits(*step, **it)).map(|it| (places[it], to)));
         }
@@ -154,7 +157,7 @@ impl<'a> Dependencies<'a> {
             };
             for id in self.foreign[*step].iter().filter(|_| is_shown) {
                 if graph.nodes.len() >= MOST_WHOLE + MOST_READABLE && !others.contains_key(id.as_str()) {
-                    graph.left_out += 1;
+                    left_out.insert(id);
                     continue;
                 }
                 let at = *others.entry(id.as_str()).or_insert_with(|| {
@@ -164,11 +167,13 @@ impl<'a> Dependencies<'a> {
                 graph.edges.insert((at, places[step]));
             }
         }
+        graph.left_out = left_out.len();
         graph
     }
 
-    /// At most `most` other steps: those that a step of `own` waits for, and those that wait for a step of `own`.
-    fn next_to(&self, own: &BTreeSet<usize>, most: usize) -> BTreeSet<usize> {
+    /// Returns at most `most` other steps, and the number of those that did not fit: the steps that a step of `own` waits
+    /// for, and those that wait for a step of `own`.
+    fn next_to(&self, own: &BTreeSet<usize>, most: usize) -> (BTreeSet<usize>, usize) {
         let before = own.iter().flat_map(|it| self.before(*it));
         let is_after = |it: &usize| own.iter().any(|own| self.waits(*it, *own));
         let after = (0..self.steps.len()).filter(is_after);
@@ -179,7 +184,12 @@ impl<'a> Dependencies<'a> {
             }
             near.insert(step);
         }
-        near
+        let is_near = |it: &usize| {
+            let is_next = |own: &usize| self.waits(*own, *it) || self.waits(*it, *own);
+            !near.contains(it) && !own.contains(it) && own.iter().any(is_next)
+        };
+        let left_out = if near.len() == most { (0..self.steps.len()).filter(is_near).count() } else { 0 };
+        (near, left_out)
     }
 
     /// Returns `start` and the steps up to `far` dependencies before and after it, and the number of steps that did not fit.
@@ -285,5 +295,49 @@ fn phase_node<'a>(phase: Option<&str>, steps: impl Iterator<Item = &'a StepShape
         title: phase.unwrap_or("Without a phase").to_owned(),
         look,
         kind: Kind::Phase { closed, total: looks.len() },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn step(nth: usize) -> StepShape {
+        serde_json::from_value(json!({
+            "id": format!("p:{nth}"), "plan": "p", "number": nth.to_string(), "step_number": nth, "title": "T",
+            "status": "pending", "unverified": false, "ready": false, "depends": [], "waits_for": [], "phase": null,
+            "type": null, "assignee": null, "priority": "medium", "due": null, "tags": [], "created_at": null,
+            "created_by": "user", "claim": null, "lapsed": false, "confirm": false, "confirmed": null, "verify": [],
+            "touches": null, "result": null, "attempts": [], "notes": [], "metadata": {}, "tasks_done": 0,
+            "tasks_total": 0, "last_activity": null, "last_activity_source": null, "path": "plans/p/step.md",
+            "etag": null, "problems": [], "custom": {},
+        }))
+        .unwrap()
+    }
+
+    #[test]
+    fn steps_that_do_not_fit_are_counted_once() {
+        let steps: Vec<_> = (0..12).map(step).collect();
+        let mut all = Dependencies {
+            steps: &steps,
+            before: vec![Vec::new(); 12],
+            ranges: vec![Vec::new(); 12],
+            foreign: vec![Vec::new(); 12],
+        };
+        let shown = BTreeSet::from([0, 1]);
+        let foreign: Vec<_> = (0..300).map(|it| format!("q:{it}")).collect();
+        all.foreign[0].clone_from(&foreign);
+        all.foreign[1] = foreign;
+        let drawn = all.drawn(&shown, &Foreign::Shown);
+        assert_eq!(drawn.nodes.len() + drawn.left_out, 2 + 300);
+        // The first step waits for nine steps, and one step waits for it.
+        all.before[0] = (3..12).collect();
+        all.before[2] = vec![0];
+        for (most, left_out) in [(0, 10), (4, 6), (10, 0), (20, 0)] {
+            let (near, n) = all.next_to(&shown, most);
+            assert_eq!((near.len(), n), (10 - left_out, left_out), "{most}");
+        }
     }
 }

@@ -44,6 +44,15 @@ fn a_plain_file_is_a_step_with_every_default() {
 }
 
 #[test]
+fn a_mapping_with_too_large_aliases_is_reported_as_such() {
+    let (items, aliases) = (["x"; 100].join(", "), ["*a"; 300].join(", "));
+    let step = step(&format!("---\nlist: &a [{items}]\nmetadata: {{all: [{aliases}]}}\n---\n# A\n"));
+    let said: Vec<_> = step.problems.iter().map(|it| it.message.as_str()).collect();
+    let expected = "`metadata` is not read, because the aliases of the front matter expand to too much data";
+    assert_eq!(said, [expected]);
+}
+
+#[test]
 fn dependencies_within_a_plan_share_its_name() {
     let texts: Vec<_> = (1..=50)
         .map(|n| {

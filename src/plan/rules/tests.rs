@@ -71,7 +71,7 @@ fn nothing_ready_has_a_state_and_a_reason() {
     check("status: draft", &["1 pending"], State::Draft, "the plan is a draft");
     check("status: abandoned", &["1 pending"], State::Abandoned, "the plan is abandoned");
     check("status: completed", &["1 pending"], State::Complete, "the plan is completed");
-    check("status: active", &["1 failed", "2 pending [1]"], State::Blocked, "step 1 is failed");
+    check("status: active", &["1 failed", "2 pending [1]"], State::Blocked, "step 1 has failed");
     check("status: active", &["1 pending [9]"], State::Blocked, "step 1 has the problem dependency-missing");
     check(
         "status: active",

@@ -52,7 +52,8 @@ fn wrong(nth: usize, reason: impl Into<String>) -> NotSteps {
 }
 
 fn number(nth: usize, item: &Value) -> Result<Option<StepNumber>, NotSteps> {
-    let Some(value) = item.get("number").or_else(|| item.get("step_number")) else { return Ok(None) };
+    let value = item.get("number").or_else(|| item.get("step_number"));
+    let Some(value) = value.filter(|it| !it.is_null()) else { return Ok(None) };
     let text = plain(value).unwrap_or_default();
     text.parse().map(Some).map_err(|_| wrong(nth, format!("`number` is not a step number: {value}")))
 }

@@ -51,6 +51,9 @@ fn lists_are_read_in_markdown_and_json() {
     check_read("# Plan\n\n## Step 1: A\n\ntext\n\n## Step 2: B\n", &["|A|", "|B|"]);
     check_read("- A\n- step-9: B (depends: 1)\n", &["|A|", "9|B|p:1"]);
     check_read(r#"["A", "B"]"#, &["|A|", "|B|"]);
+    check_read("\u{feff}[\"A\"]", &["|A|"]);
+    check_read("\u{feff}[[notes]]\n\n- A\n", &["|A|"]);
+    check_read(r#"[{"title": "A", "number": null}, {"title": "B", "step_number": null}]"#, &["|A|", "|B|"]);
     check_read(r#"[{"task": "A"}, {"title": "B", "depends": [1]}]"#, &["|A|", "|B|#0"]);
     check_read(
         r#"{"steps": [{"number": "2.50", "title": "A", "depends": ["p:7"]}, {"number": 3, "title": "B", "depends": [2.5, 7]}]}"#,
@@ -66,7 +69,7 @@ fn what_is_not_a_list_is_reported() {
         ("Only text.\n", "it contains no steps"),
         (
             "## Steps\n\n- step-1: A\n- B\n",
-            "item 2: it names no step, but other items below `## Steps` do; write `step-N:` before it",
+            "item 2: it names no step, but other items below `## Steps` do; begin the item with `step-N:`",
         ),
         ("[{]", "1:3: key must be a string"),
         ("[{\"titel\": \"A\"}]", "item 1: `titel` is not a field of a step; did you mean `title`?"),

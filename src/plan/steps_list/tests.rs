@@ -88,11 +88,11 @@ fn a_dependency_that_is_no_step_is_a_problem() {
     check_problems("- step-1: B (depends: step-0, `none`)", &[]);
     check_problems(
         "- step-1: B (depends: step-0, stpe-1)",
-        &[(31, "the dependency `stpe-1` of the Steps list is not a step")],
+        &[(31, "the dependency `stpe-1` in the Steps list is not a step")],
     );
     check_problems(
         "- [ ] step-4: B (depends: step-1..step-3) (optional)",
-        &[(27, "the dependency `step-1..step-3` of the Steps list is not a step")],
+        &[(27, "the dependency `step-1..step-3` in the Steps list is not a step")],
     );
     check_problems(
         "- step-1: B (depends: step-0",

@@ -148,7 +148,7 @@ fn hints_are_translated_or_left_out() {
             Some("after_step 2 inserts it after that step"),
             Some("`after` 2 inserts it after that step"),
         ),
-        ("--from FILE names one, --from - reads standard input", None, None),
+        ("--from FILE reads the conversation from a file, --from - from standard input", None, None),
         (
             "planwatch next 'a, b; c'",
             Some("claim_next_step `a, b; c`"),
@@ -160,14 +160,14 @@ fn hints_are_translated_or_left_out() {
             Some("`GET /api/show/auth:2` shows the claim; `force` takes it over, which is recorded"),
         ),
         (
-            "read it, then `planwatch trust build --trust-hash 1f` allows it",
-            Some("read it, a person has to trust it at a terminal"),
-            Some("read it, a person has to trust it at a terminal"),
+            "read the command, then trust it with `planwatch trust build --trust-hash 1f`",
+            Some("read the command, a person has to trust it at a terminal"),
+            Some("read the command, a person has to trust it at a terminal"),
         ),
         (
             "a person types `planwatch confirm auth:2`; --force overrides this, which is recorded",
             Some("confirm_gate asks the person"),
-            Some("a person confirms it at a terminal"),
+            Some("a person has to confirm it at a terminal"),
         ),
         (
             "tags+=ITEM adds one, tags-=ITEM takes one out, --yaml sets all",

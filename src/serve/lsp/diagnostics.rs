@@ -57,7 +57,7 @@ pub(super) fn line_ends(document: &Document) -> Option<Value> {
         "severity": 4,
         "code": "lone-carriage-return",
         "source": "planwatch",
-        "message": "a carriage return without line feed ends this line for some readers only; convert the line ends",
+        "message": "this line ends with a carriage return alone, which only some programs treat as a line end; convert the line ends",
     }))
 }
 

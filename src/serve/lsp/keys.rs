@@ -8,7 +8,7 @@ use super::tree::Role;
 const OF_PLANS: [(&str, &str); 19] = [
     (
         "status",
-        "What the plan is: `draft`, `active`, `completed` or `abandoned`. Without it the plan is active.",
+        "The plan's status: `draft`, `active`, `completed` or `abandoned`. Without it the plan is active.",
     ),
     ("title", "The plan's title. Without it the first heading is the title."),
     ("description", "What the plan is about. Without it the first paragraph is the description."),
@@ -30,7 +30,7 @@ const OF_PLANS: [(&str, &str); 19] = [
         "confirmations",
         "The phases that were confirmed: `{phase, by, at, note}` each. `planwatch confirm` writes them.",
     ),
-    ("draft", "How far the refinement of a draft is. `planwatch draft` writes it."),
+    ("draft", "How far the draft has been refined. `planwatch draft` writes it."),
     ("created_at", "When the plan was created."),
     ("metadata", "Keys of your own; they are kept as they are."),
     ("notes", "Notes, oldest first: `{at, type, by, text}` each. `planwatch note` adds one."),

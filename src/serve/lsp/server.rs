@@ -201,7 +201,9 @@ impl Server {
             (Phase::New, "initialize") => Ok(self.initialize(&request.params)),
             (Phase::New, _) => refused(ErrorCode::ServerNotInitialized, "`initialize` must come first"),
             (Phase::Ending, _) => refused(ErrorCode::InvalidRequest, "the server was shut down"),
-            (Phase::Running, "initialize") => refused(ErrorCode::InvalidRequest, "`initialize` came before"),
+            (Phase::Running, "initialize") => {
+                refused(ErrorCode::InvalidRequest, "`initialize` was already called")
+            }
             (Phase::Running, "shutdown") => {
                 self.phase = Phase::Ending;
                 Ok(Value::Null)

@@ -35,7 +35,8 @@ fn decoded(text: &str) -> Option<Vec<u8>> {
             bytes.push(*first);
             continue;
         }
-        let digits = std::str::from_utf8(rest.get(..2)?).ok()?;
+        let digits = rest.get(..2).filter(|it| it.iter().all(u8::is_ascii_hexdigit))?;
+        let digits = std::str::from_utf8(digits).ok()?;
         bytes.push(u8::from_str_radix(digits, 16).ok()?);
         rest = &rest[2..];
     }
@@ -85,6 +86,7 @@ mod tests {
             "file://host/p",
             "http://x/p",
             "file:///%zz",
+            "file:///%+f",
             "file:///a%00",
             "file:p",
             "é",

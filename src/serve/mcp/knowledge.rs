@@ -95,7 +95,8 @@ fn offset(cursor: Option<&str>) -> Result<usize, Refusal> {
     let wrong = |it| {
         Refusal::usage(format!("`{it}` is not a cursor"), "use the next_cursor of the previous page, or none")
     };
-    cursor.map_or(Ok(0), |it| it.parse().map_err(|_| wrong(it)))
+    let read = |it: &str| usize::try_from(it.parse::<u32>().ok()?).ok();
+    cursor.map_or(Ok(0), |it| read(it).ok_or_else(|| wrong(it)))
 }
 
 fn recall(call: &Call, mut given: Object) -> Result<Value, Refusal> {

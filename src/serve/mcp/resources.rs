@@ -95,7 +95,7 @@ fn decoded(part: &str) -> Option<String> {
     let (mut bytes, mut rest) = (Vec::new(), part.as_bytes());
     while let Some((first, more)) = rest.split_first() {
         match (*first, more) {
-            (b'%', [high, low, more @ ..]) => {
+            (b'%', [high, low, more @ ..]) if high.is_ascii_hexdigit() => {
                 let digits = [*high, *low];
                 let digits = std::str::from_utf8(&digits).ok()?;
                 bytes.push(u8::from_str_radix(digits, 16).ok()?);
@@ -342,6 +342,7 @@ mod tests {
             "planwatch://plans/a",
             "file:///etc/passwd",
             "planwatch:///plans/%2",
+            "planwatch:///plans/a%+F",
             "planwatch:///plans/%FF",
         ] {
             assert_eq!(Named::read(uri), None, "{uri}");

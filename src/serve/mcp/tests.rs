@@ -303,6 +303,11 @@ fn refusals_say_what_to_do_next() {
         "usage: `limit` has to be a whole number; it was given as \"many\"",
     );
     check(
+        "recall",
+        json!({"query": "auth", "cursor": "18446744073709551615"}),
+        "usage: `18446744073709551615` is not a cursor; use the next_cursor of the previous page, or none",
+    );
+    check(
         "update_step",
         json!({"step": "auth:3", "status": "completed"}),
         "dependencies-open: `auth:3` waits for auth:1 (pending); finish these steps first; claim_next_step claims a ready step",

@@ -53,7 +53,7 @@ fn detail(problem: &Problem) -> Markup {
             html! { (id()) " waits for a person’s confirmation." }
         }
         "confirmation-needed" => {
-            html! { "Only a person can confirm, and these pages were not opened by one." }
+            html! { "Only a person can confirm, and these pages were not opened by a person." }
         }
         "file-changed" if problem.status == StatusCode::PRECONDITION_FAILED => {
             html! { "The file of " (id()) " was changed after this page had read it." }
@@ -88,9 +88,9 @@ fn hint(problem: &Problem) -> Option<String> {
         }
         "dependencies-open" => "Finish what it waits for first.",
         "confirmation-needed" | "not-allowed" => return None,
-        "claimed" => "It belongs to that worker until the work is finished or released.",
+        "claimed" => "The step belongs to that worker until the work is finished or released.",
         "steps-open" => "Finish or skip them first.",
-        "later-change" => "Undo that one first.",
+        "later-change" => "Undo the later change first.",
         "file-changed" if problem.status == StatusCode::PRECONDITION_FAILED => {
             "The page shows its current state. Check it, then try again."
         }
@@ -134,7 +134,7 @@ mod tests {
             ),
             (
                 Error::Claimed { id: text("a:3"), by: text("codex") },
-                "a:3 is claimed by codexIt belongs to that worker until the work is finished or released.",
+                "a:3 is claimed by codexThe step belongs to that worker until the work is finished or released.",
             ),
             (
                 conflict(

@@ -118,7 +118,7 @@ impl Repository {
             None => self.head(),
             Some(Range::One(one)) => Some(one.to_string()),
             Some(_) if is_staged => {
-                let hint = "name one revision";
+                let hint = "give one revision, not a range";
                 return Err(Error::usage("what is staged is compared with one revision", hint));
             }
             Some(Range::Between { from, to }) => {

@@ -30,16 +30,18 @@ pub(crate) fn refuse_live<'a>(
     let seen = state.seen();
     for step in steps {
         let name = state.name_of(step);
-        let Some(record) =
-            seen.records.get(&name).filter(|it| !it.has_lapsed).and_then(|it| it.record.as_ref())
-        else {
-            continue;
+        let Some(sighting) = seen.records.get(&name).filter(|it| !it.has_lapsed) else { continue };
+        let message = match &sighting.record {
+            Some(record) if state.own_of(&name).is_some_and(|it| it.claim == record.id) => continue,
+            Some(record) => {
+                let did = if record.state.has_ended() { record.state.word() } else { "claimed" };
+                format!("`{step}` is {did} by {} on {}", record.by, record.host)
+            }
+            // Such a record reserves its step, too.
+            None => {
+                format!("`{step}` is reserved by a record of another machine, and the record cannot be read")
+            }
         };
-        if state.own_of(&name).is_some_and(|it| it.claim == record.id) {
-            continue;
-        }
-        let did = if record.state.has_ended() { record.state.word() } else { "claimed" };
-        let message = format!("`{step}` is {did} by {} on {}", record.by, record.host);
         let hint = "wait until that work is merged, or use --force";
         return Err(Error::conflict("claims-live", message, hint));
     }

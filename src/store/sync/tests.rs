@@ -2,7 +2,7 @@
 
 use super::claiming::{Announced, LocalClaim, is_due};
 use super::state::OwnRecord;
-use super::{Pushed, Sync, not_fetched, record_ttl, renewed_elsewhere, settling};
+use super::{Pushed, Sync, foreign, not_fetched, record_ttl, renewed_elsewhere, settling};
 use crate::api::context::Context;
 use crate::api::sync_config::{ClaimsAt, Namespace, SyncConfig};
 use crate::disk::model::Machine;
@@ -10,7 +10,7 @@ use crate::git::RemoteError;
 use crate::plan::id::{StepId, read_step_id};
 use crate::store::registry::memory::{Fault, Memory};
 use crate::store::registry::record::State;
-use crate::store::registry::{ClaimRegistry, RegistryError};
+use crate::store::registry::{Change, ClaimRegistry, RegistryError};
 
 const IN_PROGRESS: &str = "---\nstatus: in_progress\nclaim: {id: \"g0000001\", by: ann}\n---\n# One\n";
 
@@ -90,6 +90,8 @@ fn errors_name_what_did_not_answer() {
         assert_eq!(error.to_string(), format!("{place} does not answer: cut off"));
         let refused = RegistryError::Refused("no".to_owned());
         assert_eq!(said(refused), ("remote-refused", format!("{place} refuses: no")));
+        let changing = format!("the record at {place} changed during each of 4 attempts");
+        assert_eq!(said(RegistryError::Changing), ("remote-unreachable", changing));
         let silent = "the remote `origin` does not answer: gone".to_owned();
         assert_eq!(
             said(not_fetched(RemoteError::Silent("gone".to_owned())).unwrap_err()),
@@ -238,6 +240,19 @@ fn a_record_that_was_not_seen_to_lapse_is_not_taken_over() {
     assert!(matches!(announce(&b, "g0000002"), Ok(Announced::Lost(Some(_)))));
     assert_eq!(registry.calls(), calls, "the listing says it");
     assert!(b.state.own(&step()).is_none());
+}
+
+#[test]
+fn a_record_that_cannot_be_read_reserves_its_step() {
+    let (machine, registry) = (machine(), Memory::default());
+    let context = context(&machine);
+    let sync = sync(&context, &registry, "a");
+    let new = registry.value("{".to_owned(), 600).unwrap();
+    registry.change_one(Change::Create { name: sync.state.name_of(&step()), new }).unwrap();
+    sync.look().unwrap();
+    let moves = |force| foreign::refuse_live(&context, [&step()], force).map_err(|it| it.code());
+    assert_eq!(moves(false), Err("claims-live"));
+    assert_eq!(moves(true), Ok(()));
 }
 
 #[test]

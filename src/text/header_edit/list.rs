@@ -87,7 +87,7 @@ pub(super) fn remove_item(sheet: &Sheet<'_>, key: &str, index: usize) -> Result<
 }
 
 pub(super) fn no_such_item(at: usize) -> EditError {
-    EditError::new(NO_SUCH_ITEM, at, "the list has no such item")
+    EditError::new(NO_SUCH_ITEM, at, "the list has no item at this position")
 }
 
 fn find<'a>(sheet: &Sheet<'a>, key: &str, index: usize) -> Result<(View<'a>, View<'a>), EditError> {

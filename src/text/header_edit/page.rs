@@ -39,7 +39,8 @@ impl Page {
             return Err(EditError::new("front-matter-invalid", range.start, reason));
         }
         if let Some(at) = lone_carriage_return(text) {
-            let reason = "a carriage return without line feed ends a line for some readers only";
+            let reason =
+                "a line ends with a carriage return alone, which only some programs treat as a line end";
             return Err(EditError::new(LAYOUT, range.start + at, reason));
         }
         Ok(Self { bytes, header: Some((range, tree)) })

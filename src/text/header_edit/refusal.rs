@@ -60,7 +60,7 @@ fn by_hand(code: &str, change: &Change) -> String {
         "conflict-markers" => "resolve the conflict, then ",
         "duplicate-key" => "remove one of the two lines, then ",
         "front-matter-invalid" | "not-a-mapping" | "not-utf8" => "repair the front matter, then ",
-        ANCHOR_IN_USE => "replace its alias by the value, then ",
+        ANCHOR_IN_USE => "write the value in place of the alias, then ",
         ALIAS => "write the value out in place of the alias or merge, then ",
         FILE_FULL | "too-large" => "move older entries to another file, then ",
         _ => "",

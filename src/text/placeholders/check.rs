@@ -29,11 +29,13 @@ struct Scope<'a> {
     value: Option<&'a Value>,
     /// The names that a block gives its values, as in `{{#each steps as |step|}}`.
     own: Vec<String>,
+    /// Whether the part is the body of a loop, which also defines the names in `OF_LOOPS`.
+    is_loop: bool,
 }
 
 impl<'a> Scope<'a> {
     fn of(value: Option<&'a Value>) -> Self {
-        Self { value, own: Vec::new() }
+        Self { value, own: Vec::new(), is_loop: false }
     }
 }
 
@@ -78,8 +80,9 @@ impl<'a> Checker<'a> {
         let is_scope = matches!(name.as_str(), "each" | "with");
         if is_scope {
             let about = it.params.first().and_then(|it| self.parameter(it, place));
-            let inner = about.and_then(|it| if name == "each" { item(it) } else { Some(it) });
-            self.scopes.push(Scope { value: inner, own: named(it.block_param.as_ref()) });
+            let is_loop = name == "each";
+            let inner = about.and_then(|it| if is_loop { item(it) } else { Some(it) });
+            self.scopes.push(Scope { value: inner, own: named(it.block_param.as_ref()), is_loop });
         }
         it.template.iter().for_each(|it| self.template(it));
         if is_scope {
@@ -121,7 +124,7 @@ impl<'a> Checker<'a> {
             let of_root = rest.strip_prefix("@root").map(|it| it.trim_start_matches(['/', '.']));
             return match of_root {
                 Some(path) => below(self.scopes.first()?.value, path),
-                None => (depth > 0 && OF_LOOPS.contains(&rest)).then_some(None),
+                None => (self.scopes[depth].is_loop && OF_LOOPS.contains(&rest)).then_some(None),
             };
         }
         let first = rest.split(['.', '/']).next().unwrap_or_default();
@@ -226,6 +229,7 @@ mod tests {
         check_broken("{{#each attempts}}{{this.outcom}}{{/each}}", 1, 19, "no value `this.outcom`");
         check_broken("{{#if (same title)}}{{/if}}", 1, 1, "no helper `same`");
         check_broken("{{@index}} {{../title}}", 1, 1, "no value `@index`");
+        check_broken("{{#each tags}}{{#with this}}{{@index}}{{/with}}{{/each}}", 1, 29, "no value `@index`");
         check_broken("a\n{{#if title}}\n", 3, 1, "not closed");
         check_broken("{{nope}} {{#if also}}{{/if}}", 1, 1, "`nope`");
         check_broken("{{> title}}", 1, 1, "partials");

@@ -168,7 +168,7 @@ impl<'a> Builder<'a> {
     fn document(&mut self, explicit: bool, range: &Range<usize>) -> Result<(), YamlError> {
         self.documents += 1;
         if self.documents > 1 {
-            return Err(invalid(range.start, "it contains more than one YAML document".to_owned()));
+            return Err(invalid(range.start, "the YAML has more than one document".to_owned()));
         }
         self.tree.has_marks |= explicit;
         self.gap.at = self.gap.at.max(if explicit { range.end } else { range.start });
@@ -209,7 +209,7 @@ impl<'a> Builder<'a> {
 
     fn alias(&mut self, anchor: usize, range: Range<usize>) -> Result<(), YamlError> {
         if self.tree.aliases.len() == MAX_ALIASES {
-            return Err(too_large(range.start, format!("it has more than {MAX_ALIASES} aliases")));
+            return Err(too_large(range.start, format!("the YAML has more than {MAX_ALIASES} aliases")));
         }
         let Some(&Anchored { id: target, is_complete: true }) = self.anchors.get(&anchor) else {
             return Err(invalid(range.start, "an alias is inside the value that it refers to".to_owned()));

@@ -62,7 +62,7 @@ fn without_an_answer_of_the_remote_claims_are_refused_and_results_are_recorded()
     );
     team.calls();
     let done = a.run(&format!("done p:1 --claim {claim} -m made"));
-    assert!(done.code == 0 && done.stderr.contains("unsettled"), "{done:?}");
+    assert!(done.code == 0 && done.stderr.contains("not confirmed by the registry"), "{done:?}");
     assert_eq!(team.calls().len(), 1, "a second attempt would take as long again");
     assert!(a.step(1).contains("status: completed"));
     assert!(a.run("sync status").stdout.contains("unsettled"));

@@ -32,7 +32,7 @@ fn an_offline_result_that_loses_is_undone_or_leaves_a_late_note() {
         team.fault("offline");
         b.run("claim p:1 --offline").ok_code();
         let done = b.run("done p:1 -m mine");
-        assert!(done.code == 0 && done.stderr.contains("unsettled"), "{done:?}");
+        assert!(done.code == 0 && done.stderr.contains("not confirmed by the registry"), "{done:?}");
         team.heal();
         a.claim("p:1");
         if is_edited {
@@ -163,7 +163,7 @@ fn a_step_can_be_closed_although_the_clone_lacks_the_remote() {
         a.claim("p:1");
         a.git("remote rename origin up");
         let ended = a.run(line);
-        assert!(ended.code == 0 && ended.stderr.contains("unsettled"), "{ended:?}");
+        assert!(ended.code == 0 && ended.stderr.contains("not confirmed by the registry"), "{ended:?}");
         assert!(a.step(1).contains(&format!("status: {state}")), "{}", a.step(1));
         assert!(a.run("list p").stderr.contains("p:1"), "every command lists it");
         let again = a.run(line);

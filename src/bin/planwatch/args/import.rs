@@ -22,7 +22,7 @@ pub(crate) struct Template {
     pub(crate) what: What,
     /// Template or prompt
     pub(crate) name: Option<String>,
-    /// For render: title of the plan, or for the prompt `step`, a step
+    /// For render: title of the plan; for the prompt `step`, a step
     pub(crate) title: Option<String>,
     /// For render: description of the plan
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
@@ -83,7 +83,7 @@ pub(crate) struct Export {
     /// Form of the document
     #[arg(long, default_value = "markdown")]
     pub(crate) format: Format,
-    /// Write to FILE, which must not exist; if FILE is a directory, to a file in it
+    /// Write to a new file FILE, or into the directory FILE
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::AnyPath)]
     pub(crate) output: Option<PathBuf>,
     /// Overwrite files that exist

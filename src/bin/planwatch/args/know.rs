@@ -27,10 +27,10 @@ pub(crate) struct Decide {
     /// Tag to add, or to list by (can be repeated)
     #[arg(long = "tag", value_name = "TAG")]
     pub(crate) tags: Vec<String>,
-    /// Plan that it concerns, or to list by
+    /// Plan that the decision concerns, or whose decisions to list
     #[arg(long)]
     pub(crate) plan: Option<String>,
-    /// Step that it concerns, or to list by
+    /// Step that the decision concerns, or whose decisions to list
     #[arg(long, conflicts_with = "plan")]
     pub(crate) step: Option<String>,
     /// Additional data, as a YAML mapping
@@ -62,7 +62,7 @@ pub(crate) struct Insight {
     /// The insight; - reads it from standard input
     #[arg(requires = "title")]
     pub(crate) text: Option<String>,
-    /// Plan that it concerns, or to list by
+    /// Plan that the insight concerns, or whose insights to list
     #[arg(long)]
     pub(crate) plan: Option<String>,
     /// Tag to add, or to list by (can be repeated)

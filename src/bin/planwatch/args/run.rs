@@ -36,7 +36,7 @@ pub(crate) struct Run {
     /// Time limit for an attempt, for example 90s, 30m or 2h (default: 1h)
     #[arg(long, value_name = "TIME")]
     pub(crate) timeout: Option<String>,
-    /// Time limit for an attempt without output
+    /// Time limit without output within an attempt
     #[arg(long, value_name = "TIME")]
     pub(crate) idle: Option<String>,
     /// Time limit for the run

@@ -25,6 +25,8 @@ pub(crate) struct Run {
     pub(crate) begun: Instant,
     pub(crate) step: String,
     pub(crate) output: String,
+    /// The first bytes of a character of the output whose other bytes have not come yet.
+    partial: Vec<u8>,
     pub(crate) cost: Option<f64>,
     /// Why it ended; `None` while it runs.
     pub(crate) end: Option<String>,
@@ -43,15 +45,17 @@ pub(crate) enum RunEvent {
 
 impl Run {
     pub(crate) fn beginning() -> Self {
-        let (step, output) = (String::new(), String::new());
-        Self { begun: Instant::now(), step, output, cost: None, end: None, seconds: 0 }
+        let (step, output, partial) = (String::new(), String::new(), Vec::new());
+        Self { begun: Instant::now(), step, output, partial, cost: None, end: None, seconds: 0 }
     }
 
     pub(crate) fn take(&mut self, event: RunEvent) {
         match event {
             RunEvent::Step(step) => self.step = step,
-            RunEvent::Output(bytes) => self.output.push_str(&String::from_utf8_lossy(&bytes)),
+            RunEvent::Output(bytes) => self.decode(&bytes),
             RunEvent::Line(line) => {
+                let partial = std::mem::take(&mut self.partial);
+                self.output.push_str(&String::from_utf8_lossy(&partial));
                 if !self.output.is_empty() && !self.output.ends_with('\n') {
                     self.output.push('\n');
                 }
@@ -69,6 +73,17 @@ impl Run {
             let from = (from..self.output.len()).find(|it| self.output.is_char_boundary(*it)).unwrap_or(0);
             self.output.drain(..from);
         }
+    }
+
+    /// Appends the text of `bytes`. If they end within a character, the bytes of that character wait for the rest of it.
+    fn decode(&mut self, bytes: &[u8]) {
+        self.partial.extend_from_slice(bytes);
+        let end = self.partial.utf8_chunks().last().map_or(&[][..], |it| it.invalid());
+        let is_begun = std::str::from_utf8(end).is_err_and(|it| it.error_len().is_none());
+        let waits = if is_begun { end.len() } else { 0 };
+        let waiting = self.partial.split_off(self.partial.len() - waits);
+        self.output.push_str(&String::from_utf8_lossy(&self.partial));
+        self.partial = waiting;
     }
 
     pub(crate) fn elapsed(&self) -> u64 {
@@ -162,5 +177,27 @@ impl Surface for Board {
         // The board does not ask the user for trust. The error message names what to read, and the command that trusts
         // it. The user can type that command after `:`.
         false
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_character_may_be_split_between_two_chunks() {
+        let shown = |chunks: &[&[u8]]| {
+            let mut run = Run::beginning();
+            chunks.iter().for_each(|it| run.take(RunEvent::Output(it.to_vec())));
+            run.take(RunEvent::Line("end".to_owned()));
+            run.output
+        };
+        let bytes = "a…é".as_bytes();
+        for at in 0..=bytes.len() {
+            assert_eq!(shown(&[&bytes[..at], &bytes[at..]]), "a…é\nend\n", "{at}");
+        }
+        assert_eq!(shown(&[b"a\xff", b"b"]), "a\u{fffd}b\nend\n");
+        assert_eq!(shown(&[b"a\xe2\x80"]), "a\u{fffd}\nend\n");
+        assert_eq!(shown(&[b"a\xe2", b"b"]), "a\u{fffd}b\nend\n");
     }
 }

@@ -130,7 +130,7 @@ fn request(session: &Session, args: &Draft, who: &Who) -> Result<DraftRequest, F
         (_, Some(path)) => Some(source(session, path)?),
         (Aim::GoOn, None) => source_again(session, args)?,
         (Aim::Requirements, None) => {
-            let hint = "--from FILE names one, --from - reads standard input";
+            let hint = "--from FILE reads the conversation from a file, --from - from standard input";
             return Err(Failure::usage("no conversation is given", hint));
         }
     };
@@ -147,9 +147,12 @@ fn request(session: &Session, args: &Draft, who: &Who) -> Result<DraftRequest, F
 }
 
 /// A conversation, and the path by which `--continue` finds it. The path is relative to the repository's root, or as
-/// typed if the file is outside of the repository.
+/// typed if the file is outside of the repository. For standard input, it is `-`.
 fn source(session: &Session, path: &Path) -> Result<Source, Failure> {
     let conversation = named_text::read(session, path)?;
+    if path.as_os_str() == "-" {
+        return Ok(Source { conversation, name: "-".to_owned() });
+    }
     let absolute = session.path(path);
     let root = session.root()?;
     let below = absolute.strip_prefix(&root).map_or_else(|_| path.to_path_buf(), Path::to_path_buf);
@@ -164,7 +167,7 @@ fn source_again(session: &Session, args: &Draft) -> Result<Option<Source>, Failu
     if named.is_empty() || named == "-" {
         let hint =
             format!("planwatch draft {name_word} --continue --from FILE", name_word = shell_word(&name));
-        return Err(Failure::usage("the draft does not remember a file with its conversation", hint));
+        return Err(Failure::usage("the draft records no file with its conversation", hint));
     }
     // The name is read from a file of the plan, which may have come with the repository, so only files of the repository
     // are read.

@@ -23,8 +23,9 @@ pub(crate) fn run(session: &Session, args: &Edit) -> Result<u8, Failure> {
     let file = edit::file(&context, &args.id)?;
     let before = Before::of(&context, &file);
     let name = command.first().cloned().unwrap_or_default();
-    let failed =
-        |what: String| Failure::failed("editor", what).with_hint("VISUAL or EDITOR names another one");
+    let failed = |what: String| {
+        Failure::failed("editor", what).with_hint("set VISUAL or EDITOR to use another editor")
+    };
     let has_ended_well = editor::run(&command, &file)
         .map_err(|error| failed(format!("`{name}` could not be started: {}", failure::system(&error))))?;
     let context = session.context()?;

@@ -88,8 +88,8 @@ fn site(session: &Session, form: ExportForm, to: Option<&Path>, is_forced: bool)
 }
 
 fn exists(path: &Path) -> Failure {
-    Failure::failed("file-exists", format!("`{}` exists", path.display()))
-        .with_hint("--force writes over it")
+    Failure::failed("file-exists", format!("`{}` already exists", path.display()))
+        .with_hint("--force overwrites it")
         .with_exit(4)
 }
 

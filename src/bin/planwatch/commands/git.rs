@@ -81,7 +81,7 @@ fn review(session: &Session, revision: &str) -> Result<u8, Failure> {
 fn reviewed(report: &GitReviewReport) -> String {
     let merge = &report.merge[..report.merge.len().min(10)];
     if report.files.is_empty() {
-        return format!("The merge {merge} is what a merge by meaning makes.\n");
+        return format!("The merge {merge} equals a merge by meaning.\n");
     }
     let status = |it: &ReviewedFile| match it.status.as_slice() {
         [is, would_be] => format!("  status {}, by meaning {}\n", escaped(is), escaped(would_be)),
@@ -106,7 +106,7 @@ fn resolved(report: &GitResolveReport) -> String {
 fn resolved_line(file: &ResolvedFile, is_dry_run: bool) -> String {
     let (style, why) = match file.state {
         "resolved" | "restored" | "carried" => (GOOD, String::new()),
-        "conflict" => (BAD, "edit the marked lines, then `git add` it".to_owned()),
+        "conflict" => (BAD, "edit the marked lines, then `git add` the file".to_owned()),
         "edited" => (BAD, "it was edited after the merge and stays as it is".to_owned()),
         "number-taken" => (
             BAD,

@@ -114,5 +114,5 @@ fn positive(limit: usize) -> Result<usize, Failure> {
     if limit > 0 {
         return Ok(limit);
     }
-    Err(Failure::usage("the list must not be empty", "--limit takes a whole number from 1 on"))
+    Err(Failure::usage("invalid value `0` for --limit", "--limit must be at least 1"))
 }

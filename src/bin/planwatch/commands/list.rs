@@ -107,7 +107,7 @@ fn joining(program: &str) -> (String, &'static str) {
 
 fn no_plans(request: &ListRequest, hidden: usize) -> String {
     if let Some(program) = &request.plan {
-        return format!("No plan belongs to it yet.\n{}", to_type(&[joining(program)]));
+        return format!("No plan belongs to this program yet.\n{}", to_type(&[joining(program)]));
     }
     let is_filtered =
         !request.status.is_empty() || request.program.is_some() || request.tag.is_some() || request.stale;
@@ -148,8 +148,10 @@ fn steps_of(
     let id = typed(&plan.id);
     if steps.is_empty() {
         let (said, commands) = match plan.steps_total {
-            0 if plan.kind == PlanKind::Program => ("It has no steps of its own.", vec![joining(&plan.id)]),
-            0 => ("It has no steps yet.", vec![(format!("planwatch add {id} TITLE"), "to add one")]),
+            0 if plan.kind == PlanKind::Program => {
+                ("The program has no steps of its own.", vec![joining(&plan.id)])
+            }
+            0 => ("The plan has no steps yet.", vec![(format!("planwatch add {id} TITLE"), "to add one")]),
             _ => ("No step matches.", vec![(format!("planwatch list {id}"), "to list all of them")]),
         };
         return Ok(format!("{head}{said}\n{}", to_type(&commands)));

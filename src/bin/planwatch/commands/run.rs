@@ -62,7 +62,7 @@ fn request(session: &Session, context: &Context, args: Run) -> Result<RunRequest
     let agent = agents::agent(context, &asked)?;
     if args.budget.is_some() && agent.cost.is_none() {
         let message = format!("the agent `{}` does not report its cost", agent.name);
-        return Err(Failure::usage(message, "--max-steps, --max-time and --max-attempts limit it"));
+        return Err(Failure::usage(message, "limit the run with --max-steps, --max-time or --max-attempts"));
     }
     let at_least_one = |name: &str, given: Option<usize>| match given {
         Some(0) => Err(Failure::usage(format!("invalid value `0` for {name}"), "give a number from 1 on")),

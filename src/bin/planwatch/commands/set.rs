@@ -87,10 +87,9 @@ fn operation(key: &str, value: Option<String>, unset: bool, yaml: bool) -> Resul
     });
     let joined = joined.min_by_key(|(key, _, _)| key.len());
     match (joined, value) {
-        (Some((key, _, _)), _) if unset => Err(Failure::usage(
-            format!("`{key}` is a list: use += and -=; --unset removes the whole field"),
-            "leave --unset out",
-        )),
+        (Some(_), _) if unset => {
+            Err(Failure::usage("--unset cannot be used with += or -=", "leave one of them out"))
+        }
         (Some((key, behind, op)), None) => Ok((key, op(behind))),
         // `tags+= web`, with a space by mistake, arrives as two arguments.
         (Some((key, behind, op)), Some(value)) if behind.is_empty() => Ok((key, op(value))),

@@ -42,7 +42,7 @@ pub(crate) fn run(session: &Session, args: &Status) -> Result<u8, Failure> {
         let closed = if report.plans.is_empty() { n_plans(&context)? } else { 0 };
         let client = Client::connect(&context.plans, &context::socket_dirs());
         let http = client.and_then(|mut it| it.status()).and_then(|it| it.http);
-        let http = http.map(|it| format!("\n{}\n", paint(DIM, &format!("answers on {it}"))));
+        let http = http.map(|it| format!("\n{}\n", paint(DIM, &format!("the daemon answers on {it}"))));
         let below = http.unwrap_or_default();
         output.long(&screen(&report, closed, context.now, &room, &below))?;
     }

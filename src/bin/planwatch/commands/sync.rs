@@ -63,7 +63,7 @@ fn made(report: &SyncInitReport) -> String {
         );
     }
     if report.dry_run {
-        said.push_str("The remote was not asked what it allows.\n");
+        said.push_str("A dry run does not ask the remote which refs it allows.\n");
         said.push_str(&text::diff(diff));
     } else if !diff.is_empty() {
         writeln!(said, "\nCommit {}: it is the same for everyone.", escaped(path)).ok();

@@ -64,7 +64,7 @@ fn screen(items: &[UndoItem], now: Time, width: Option<usize>) -> String {
 fn why(blocked: &Blocked) -> String {
     let path = escaped(blocked.path.as_deref().unwrap_or("a file")).into_owned();
     match (&blocked.by, blocked.code) {
-        (Some(by), _) => format!("{by} changed {path} after it"),
+        (Some(by), _) => format!("change {by} changed {path} later"),
         (None, "file-changed") => format!("{path} was edited"),
         (None, "not-found") => format!("the text of {path} no longer exists"),
         (None, "not-recorded") => "it could not be recorded".to_owned(),

@@ -35,8 +35,9 @@ A step's id is the plan and the number in its file's name: auth:2.5
 Commands also accept these forms of an id:
   auth/2.5, auth/step-2.5    the same step
   ./plans/auth/step-2.5.md   a path: it begins with ./, ../ or /, or ends in .md
-  2.5                        a number alone: in the plan of PLANWATCH_PLAN, else
-                             of the working directory, else the only active one
+  2.5                        a number alone: a step of the plan in
+                             PLANWATCH_PLAN, else of the plan in whose directory
+                             you are, else of the only active plan
 
 Numbers are decimals: 2.5 is between 2 and 3, and 2.10 is 2.1.
 ";
@@ -87,8 +88,8 @@ process runs. A claim without a record on this machine lapses after 24 hours.
 A lapsed claim belongs to its owner until another worker claims the step. After
 that, the old claim's id is refused, and a late result is recorded as a note.
 `release` ends a claim, `release --expired` ends all lapsed claims. After three
-attempts by runs, or lapsed claims that were taken over, the step becomes
-failed; `reopen` makes it available again.
+attempts by runs or lapsed claims that were taken over (counted together), the
+step becomes failed; `reopen` makes it available again.
 
 All working trees of a git repository on one machine share their claims. Other
 machines only see claims that were committed. `planwatch sync init` makes claims
@@ -118,10 +119,12 @@ the remote. If two machines claimed a step offline, the claim that reached the
 remote first wins.
 
 Other machines treat a claim as lapsed if it was not renewed for 4 hours, or for
-15 minutes if a run, `planwatch watch` or an agent's server (`mcp`) renews it;
-in both cases for the duration of the claim if that is longer. A claim is no
-longer renewed when its process has ended, or 4 hours after the owner's last
-change of the step.
+15 minutes if a run, `planwatch watch` or an agent's server (`mcp`) renews it.
+If the claim's own duration (--lease) is longer, it applies instead.
+
+The claim of a run, or one made with --pid, is renewed until its process ends.
+Any other claim is renewed until its duration ends, and at least until 4 hours
+after the owner's last change of the step.
 ";
 
 const JSON: &str = "\
@@ -130,7 +133,7 @@ const JSON: &str = "\
 `watch --json` and `draft --json` print one object per line.
 
   list          plan-list; with a plan: step-list
-  show          plan, step or graph
+  show          plan, step, graph, decision or insight
   next          next: {state, step, why, candidates}
   claim         claim: {state, step, why, claim: {id, until}, dry_run, diff}
   status        status
@@ -179,7 +182,7 @@ Variables, which override the configuration:
   PLANWATCH_PAGER, PAGER
                     the pager for long output on a terminal (default:
                     less -FRX); empty or cat: none; --no-pager overrides it;
-                    `log` and `diff` use GIT_PAGER first
+                    `log` and `diff` use GIT_PAGER before PAGER
   PLANWATCH_NOW     a fixed current time, as 2026-11-21T09:14:03Z
   NO_COLOR          no colours; --color overrides it
 

@@ -56,12 +56,10 @@ pub(crate) fn next_line(what: &str) -> String {
 }
 
 /// The line for one file that `undo` changed.
-fn undone(did: &str, path: &str) -> String {
+fn undone(change: &Changed) -> String {
+    let Changed { did, path, is_gone, .. } = change;
     let verb = did.strip_suffix(" undone").unwrap_or(did);
-    // These changes make files, which their undo removes.
-    let makes_files =
-        matches!(verb, "new" | "add" | "import" | "draft" | "decide" | "insight" | "script add");
-    let what = if makes_files || path.contains("/removed-") { "reverted" } else { "restored" };
+    let what = if *is_gone { "removed" } else { "restored" };
     format!("undid `{}`: {what} {}", escaped(verb), paint(BOLD, &escaped(path)))
 }
 
@@ -76,15 +74,15 @@ pub(crate) fn line(verb: &str, change: &Changed) -> String {
     };
     let before = paint(DIM, &before);
     let said = match (verb, did.as_str()) {
-        ("release", "claim ended") => format!("{name}: the claim is ended"),
+        ("release", "claim ended") => format!("{name}: the claim has ended"),
         ("replace", "kept") => {
             let status = status.as_deref().unwrap_or_default();
-            format!("kept {name} ({}, not in the list)", escaped(status))
+            format!("kept {name} ({}, not in the given list)", escaped(status))
         }
         (_, did) if !was_written => {
             format!("{name}: {}", if did.starts_with("already") { did } else { "nothing to change" })
         }
-        ("undo", did) => undone(did, &change.path),
+        ("undo", _) => undone(change),
         ("done", "completed") => format!("{} {name}{before}", paint(style, "done")),
         ("new", did) => {
             let (word, rest) = did.split_once(' ').unwrap_or((did, ""));
@@ -129,6 +127,7 @@ mod tests {
             was: some(was),
             status: some(status),
             did: did.to_owned(),
+            is_gone: expected.contains(": removed "),
             now: Value::Null,
         };
         assert_eq!(anstream::adapter::strip_str(&line(verb, &change)).to_string(), format!("{expected}\n"));
@@ -147,6 +146,8 @@ mod tests {
         );
         check("add", "added", ("", "pending"), "added auth:1 Schema");
         check("move", "moved from 3", ("auth:3", ""), "moved auth:1 Schema from 3");
+        check("undo", "add undone", ("", ""), "undid `add`: removed plans/auth/step-1.md");
+        check("undo", "add undone", ("", ""), "undid `add`: restored plans/auth/step-1.md");
         check("new", "made with 4 files", ("", "active"), "made auth:1 \"Schema\" with 4 files");
     }
 }

@@ -90,7 +90,7 @@ fn standing(found: &Resolved) -> String {
 pub(crate) fn subject(subject: &Subject) -> String {
     let Subject { what, command, directory, path, hash, files, .. } = subject;
     let files = match files.as_slice() {
-        [] => "It names no file of the repository.".to_owned(),
+        [] => "The command names no file of the repository.".to_owned(),
         files => format!("Trust covers {}.", escaped(&files.join(", "))),
     };
     format!(

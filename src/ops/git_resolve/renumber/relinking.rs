@@ -198,8 +198,9 @@ impl<'a> References<'a> {
         for step in unclear {
             let number = &step.old.number;
             let file = self.resolving.shown(path);
-            let said =
-                format!("{file} refers to step {number}, which can be either step; it was not changed");
+            let said = format!(
+                "{file} refers to step {number}, which can now mean either step; the reference was not changed"
+            );
             done.set_resolved(&self.resolving.shown(&step.path), Some(&said), None);
         }
         Ok(())

@@ -28,6 +28,10 @@ fn steps_are_given_as_texts_or_objects() {
     let more = json!({"title": "Typed", "steps": ["One", {"title": "Four", "text": "Last."}], "if_exists": "update"});
     answer(&machine, "create_plan", &more);
     assert!(text(&machine, "/plans/typed/step-4.md").ends_with("---\n# Four\n\nLast.\n"));
+    answer(&machine, "update_plan", &json!({"plan": "typed", "status": "active"}));
+    let draft = json!({"title": "Typed", "draft": true, "if_exists": "update"});
+    let said = refusal(&machine, "create_plan", &draft);
+    assert!(said.starts_with("usage: `typed` is not a draft; "), "{said}");
     let list = json!(["One", {"title": "Five", "text": "New.", "phase": "late"}]);
     answer(&machine, "restructure_plan", &json!({"plan": "typed", "op": "replace", "steps": list}));
     let step = text(&machine, "/plans/typed/step-2.md");
@@ -88,7 +92,7 @@ fn a_step_gets_another_title_text_and_dependencies_and_keeps_the_rest() {
     assert_eq!(said, "usage: `first` is not a step; write a step's number, as 2, or its id, as auth:2");
     let said =
         refusal(&machine, "update_step", &json!({"step": "auth:3", "text": "---\nstatus: completed\n---\n"}));
-    assert!(said.starts_with("usage: the text begins with a front matter; "), "{said}");
+    assert!(said.starts_with("usage: the text begins with front matter; "), "{said}");
     answer(&machine, "claim_next_step", &json!({"plan": "auth:1", "worker": "bob"}));
     let said = refusal(&machine, "update_step", &json!({"step": "auth:1", "text": "Another."}));
     assert!(said.starts_with("claimed: "), "{said}");

@@ -204,7 +204,7 @@ fn import_plan(call: &Call, id: String, asked: CreatePlan) -> Result<Value, Refu
     let has_more = steps.is_some() || template.is_some() || as_program.is_some() || body.is_some();
     let has_more = has_more || asked.sequential == Some(true) || asked.draft == Some(true);
     if has_more || rest != Fields::default() {
-        let hint = "with from_file give only title, category and priority; update_plan and add_step change the plan then";
+        let hint = "with from_file give only title, category and priority; update_plan and add_step can change the plan afterwards";
         return Err(Refusal::usage("a document brings its own text, steps and goals", hint));
     }
     let path = &from_file.unwrap_or_default();
@@ -241,9 +241,12 @@ fn update_instead(call: &Call, id: &str, asked: CreatePlan) -> Result<Value, Ref
     let is_text = asked.from_file.is_some() || asked.body.as_ref().is_some_and(is_other);
     let is_other_order = asked.sequential == Some(true) && there.plan.order != Order::Sequential;
     let is_no_draft = asked.draft == Some(true) && there.plan.status != "draft";
-    if is_text || asked.template.is_some() || asked.as_program == Some(true) || is_other_order || is_no_draft
-    {
-        let hint = "leave it out; update_plan changes fields, and the text of plan.md is changed in the file";
+    if is_no_draft {
+        let hint = "leave `draft` out; update_plan with status `draft` makes the plan a draft";
+        return Err(Refusal::usage(format!("`{id}` is not a draft"), hint));
+    }
+    if is_text || asked.template.is_some() || asked.as_program == Some(true) || is_other_order {
+        let hint = "leave these arguments out; update_plan changes fields, and the text of plan.md is changed in the file";
         return Err(Refusal::usage(
             "the text, template, kind and order of an existing plan cannot be changed",
             hint,
@@ -426,7 +429,7 @@ fn restructure_plan(call: &Call, asked: Restructure) -> Result<Value, Refusal> {
             let Some(title) = asked.task else {
                 return Err(Refusal::usage(
                     "the argument `task` is missing",
-                    "it is the title of the step that they become",
+                    "`task` is the title of the merged step",
                 ));
             };
             let steps = numbers.iter().map(|it| number(&id, it)).collect::<Result<_, _>>()?;

@@ -41,7 +41,7 @@ pub(super) fn draw(model: &mut Model, frame: &mut Frame<'_>, area: Rect) {
         let said = match &model.plan {
             None if model.plan_id.is_some() => "reading the plan",
             Some(it) if !it.children.is_empty() => "A program: its plans are at the left.",
-            Some(_) => "It has no steps yet; + adds one.",
+            Some(_) => "The plan has no steps yet; + adds one.",
             None => "",
         };
         frame.render_widget(Paragraph::new(said).style(DIM), inner);

@@ -79,7 +79,7 @@ pub(super) fn begin(session: &Session, plans: &Path, args: &Watch) -> Result<Beg
             Ok(running(status))
         }
         Started::Failed(_) => {
-            let message = format!("it ended immediately; see {}", shown(session, &log_path));
+            let message = format!("the daemon ended immediately; its log is {}", shown(session, &log_path));
             Err(Failure::failed("no-daemon", message).with_exit(8))
         }
     }
@@ -181,7 +181,7 @@ impl Observer for Log<'_> {
         let said = self.session.output.bytes(format!("{line}\n").as_bytes());
         // The process that started this one may be gone. This one continues to run for other commands.
         if said.is_err() || daemon::close_output().is_err() {
-            self.line("the process that started it has ended");
+            self.line("the process that started this daemon has ended");
         }
         ControlFlow::Continue(())
     }

@@ -67,7 +67,7 @@ pub(super) fn prepare(
     let bound = http::bind(address).map_err(|error| {
         let why = failure::system(&error);
         let failure = Failure::failed("address-in-use", format!("HTTP cannot listen on {address}: {why}"));
-        failure.with_hint("name another one, as in --http 4002")
+        failure.with_hint("choose another address or port, as in --http 4002")
     })?;
     let feed = Feed::beginning(context::now());
     let (sessions, root) = (Sessions::default(), session.look_again(plans)?.plans.root().to_path_buf());
