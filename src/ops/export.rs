@@ -231,7 +231,8 @@ fn without_list(body: &str) -> String {
     }
 }
 
-/// A body without a first heading that repeats the title, and with its other `#` headings `by` levels lower.
+/// Lowers the `#` headings of a body by the number of levels in `by`, to level 6 at most. A first heading of level 1 that
+/// repeats the title or a part of it, or that contains the title, is left out.
 fn lowered(body: &str, title: &str, by: usize) -> String {
     let outline = markdown::outline(body);
     let mut text = String::new();

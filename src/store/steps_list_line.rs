@@ -100,7 +100,8 @@ pub(crate) fn squashed(
 }
 
 pub(crate) enum LineEdit<'a> {
-    /// The line is removed, and lines that waited for its step then wait for `heirs`.
+    /// Lines that waited for the step of this line then wait for `heirs`. The line is removed, unless a [`LineEdit::New`]
+    /// with the same number rewrites it.
     Out {
         number: &'a StepNumber,
         heirs: &'a [StepId],

@@ -115,7 +115,11 @@ fn a_directory_of_an_earlier_release_is_restricted_at_the_next_write() {
     {
         assert_eq!(machine.mode(&format!("/plans/.planwatch/{name}")), mode, "{name}");
     }
-    assert_eq!(machine.mode("/plans/.planwatch/displaced/kept-late.1.x"), 0o644, "it has its plan file's");
+    assert_eq!(
+        machine.mode("/plans/.planwatch/displaced/kept-late.1.x"),
+        0o644,
+        "a displaced version keeps the mode of its plan file"
+    );
     assert_eq!(machine.text("/plans/.planwatch/stamp"), Some(stamp));
     // The stamp of the earlier release is valid for one path only. A process with another path has its own state, but
     // shares the lock.
@@ -138,7 +142,7 @@ fn a_copied_directory_is_not_trusted() {
     disk.rename(main, Path::new("/away"), crate::disk::Rename::NoReplace).unwrap();
     disk.make_dir(main, 0o755).unwrap();
     write_new(disk, &main.join(STAMP), 0o600, &stamp, Safe::No).unwrap();
-    assert_eq!(plans.runtime_dir(), None, "a reader makes nothing beside it");
+    assert_eq!(plans.runtime_dir(), None, "reading creates no state directory");
     append(&plans, "more\n");
     assert!(plans.runtime_dir().unwrap().starts_with(main.join(BY)));
     // This user's own state, moved into other plans, is not trusted there.

@@ -1,7 +1,8 @@
 //! Selects the change to undo, checks for conflicts, and builds the operations.
 //!
-//! The id of a change is a prefix of a hash of its unit's number, so it does not depend on the position in the log. An
-//! older change can be undone while newer ones stay, if none of the newer ones wrote the same files.
+//! The id of a change is `u` and the beginning of a hash of its unit's number: six digits, or more if the ids would
+//! otherwise not differ. So it does not depend on the position in the log. An older change can be undone while newer ones
+//! stay, if none of the newer ones changed the same files, or files in a plan directory that the older change created.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -55,8 +56,8 @@ pub enum UndoError {
     Taken { change: Box<UndoChange>, path: PathBuf },
     #[error("{change} cannot be undone: the previous text of `{}` no longer exists", path.display())]
     Gone { change: Box<UndoChange>, path: PathBuf },
-    /// The last change could not be recorded in the undo log, so its writes are unknown.
-    #[error("the last change cannot be undone: it could not be recorded when it was made")]
+    /// The change could not be recorded in the undo log, so its writes are unknown.
+    #[error("the change cannot be undone: it could not be recorded when it was made")]
     Unrecorded,
     /// A later change that was not undone wrote the same file.
     #[error("{change} cannot be undone: the later {later} changed `{}`", path.display())]
@@ -191,8 +192,8 @@ impl PlansDir {
         Ok((*choice.change(nth), choice.operations(self, nth)?))
     }
 
-    /// The files that were renamed or removed by changes later than the one with this id, each with that later change.
-    /// The newest change comes first.
+    /// Lists the files that changes after the change `id` renamed or removed. Each entry contains the later change, and the
+    /// path that the file had before it. The newest change comes first.
     pub fn moved_since(&self, id: Option<&str>) -> Result<Vec<(UndoChange, PathBuf)>, UndoError> {
         let choice = Choice::of(self);
         let first = choice.find(id)? + 1;

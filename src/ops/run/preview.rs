@@ -1,4 +1,5 @@
-//! `run --dry-run`: shows the first step of a run, and everything that the step's process would get.
+//! `run --dry-run`: shows the first step of a run, and what the step's process would get. `PATH` is left out, and a
+//! placeholder stands for the id of the claim.
 
 use std::time::Duration;
 

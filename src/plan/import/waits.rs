@@ -20,7 +20,7 @@ pub(super) struct Wait {
 pub(super) enum Name {
     /// A number, with the rank of the word before it: `Task 1`, `Phase 2`, or `3` without a word.
     Number(Rank, String),
-    /// All numbers from one to another.
+    /// All numbers from the first to the second, inclusive.
     Range(Rank, String, String),
     /// A name such as `T001`, the id of a todo, or a title.
     Text(String),
@@ -69,7 +69,8 @@ pub(super) fn in_sentence(line: &str) -> bool {
     })
 }
 
-/// Reads a list of dependencies, in which code is hidden. `at` is the byte position of the list in the body.
+/// Reads a list of dependencies. `value` comes from a text whose code and comments [`label::visible`] has masked. `at` is
+/// the byte position of the list in the body.
 ///
 /// A text between commas in which no name is found becomes a [`Name::Text`].
 pub(super) fn read(value: &str, at: usize) -> Vec<Wait> {

@@ -41,7 +41,8 @@ pub(super) fn merge(
         if let Ok(whole) = whole {
             return clean(whole.as_deref().unwrap_or(one));
         }
-        // The entries that `side` lacks could not be added to its list. The code below tries the list of OURS.
+        // The entries that `side` lacks could not be added to its list. So the code below merges the keys one by one. It
+        // adds missing entries to the list of OURS.
     }
     match [base, ours, theirs].map(Side::has_header) {
         [_, true, true] => {}
@@ -127,8 +128,9 @@ impl<'a> Merge<'a> {
             statuses.map(|word| WrittenStatus { word, status: word.and_then(|it| words.read(it)) });
         let [base, ours, theirs] = self.all().map(|it| entries::read(it.get("attempts")));
         let base = base?;
-        // If a side has another value in place of a list that had entries, only this key is in conflict. The other keys are
-        // merged as if the list were empty.
+        // If `attempts` is not a list in the base, the whole file is merged by lines. If it is not a list in a side, and the
+        // base has no entries, the whole file is merged by lines, too. If it is not a list in a side, but the base has
+        // entries, that side counts as having no attempts here, and `logs` decides about the key.
         let or_none = |it: Option<Vec<Entry>>| it.or_else(|| (!base.is_empty()).then(Vec::new));
         let (ours, theirs) = (or_none(ours)?, or_none(theirs)?);
         let brief = |of: Vec<&Entry>| {
@@ -231,8 +233,9 @@ impl<'a> Merge<'a> {
             let read = [base, ours, theirs].map(|it| entries::read(it.get(key)));
             let had_entries = read[0].as_ref().is_some_and(|it| !it.is_empty());
             let [Some(before), Some(own), Some(mut other)] = read else {
-                // At least one value is not a list. The file is merged by lines if entries must be added. Otherwise the key
-                // is in conflict if the base has a list with entries, and is merged like any other key if it has none.
+                // At least one value is not a list. If the merge itself must add entries (`extra`), the whole file is merged
+                // by lines. If not, and the base has entries, the key is in conflict. If not, and the base has no entries,
+                // the key is merged like any other key.
                 if !extra.is_empty() {
                     return None;
                 }

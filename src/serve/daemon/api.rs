@@ -17,7 +17,7 @@ use crate::serve::ipc::socket_path::Untrusted;
 
 /// Receives events, and decides when to stop.
 pub trait Observer {
-    /// Called once, when watching has begun, so that every later change will be seen.
+    /// Called once, after watching has begun. From then on every change is seen.
     fn ready(&mut self, status: &Status) -> ControlFlow<()>;
     fn event(&mut self, event: &Event) -> ControlFlow<()>;
     /// Called soon after files of a plan, or claims of other machines on its steps, have changed. `None` means that any plan
@@ -78,7 +78,7 @@ impl From<Error> for Exit {
     }
 }
 
-/// Makes a one-time code for the pages of this process.
+/// Makes a one-time code with which a browser can open the pages that this process serves.
 #[derive(Clone)]
 pub struct Codes(pub Arc<dyn Fn(Opener) -> Option<String> + Send + Sync>);
 
@@ -97,7 +97,7 @@ pub struct Inbox {
     pub(crate) feed: Option<Feed>,
     /// The URL at which this process answers over HTTP.
     pub(crate) http: Option<String>,
-    /// Makes codes for the pages; `None` if there are no pages.
+    /// Makes the one-time codes; `None` if this process serves no pages.
     pub(crate) codes: Option<Codes>,
     /// Whether this process stops watching when another process wants to watch.
     pub(crate) gives_way: bool,
@@ -147,13 +147,13 @@ impl Inbox {
         Self { http: Some(url), ..self }
     }
 
-    /// Sets the function that makes codes for the pages.
+    /// Sets the function that makes one-time codes for the pages.
     #[must_use]
     pub fn with_codes(self, codes: Codes) -> Self {
         Self { codes: Some(codes), ..self }
     }
 
-    /// Makes watching end when another process wants to watch. This process continues without it.
+    /// Makes this process give way: when another process wants to watch, it stops watching but continues to run.
     #[must_use]
     pub fn giving_way(self) -> Self {
         Self { gives_way: true, ..self }
@@ -169,8 +169,8 @@ impl Inbox {
         Self { claim_batcher, remote, ..self }
     }
 
-    /// Makes contexts for requests that this process answers itself. They ask the event loop directly, without a
-    /// socket.
+    /// Makes contexts for requests that this process answers itself. Such a context asks the event loop for the state of the
+    /// index, and for claims. It does so directly, without a socket.
     pub fn contexts(&self, contexts: ContextFactory) -> ContextFactory {
         context_factory::within(contexts, self.sender.clone(), self.claim_batcher.clone())
     }

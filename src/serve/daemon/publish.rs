@@ -1,5 +1,6 @@
-//! Publishes the changes of a plan once its files have settled, so that no event describes half of a save. If a file
-//! looks half-written or is missing, its change is published only after a second check.
+//! Publishes the changes of a plan once its files have settled, so that no event describes half of a save. The changes of a
+//! plan that never settles are published after [`SETTLE_LIMIT`]. If a file looks half-written or is missing, its change is
+//! published only after a second check.
 
 use std::collections::{BTreeMap, HashSet};
 use std::path::Path;

@@ -1,8 +1,8 @@
 //! Sends diagnostics to the client: when they change (push), or when the client requests them (pull).
 //!
-//! A client that pulls gets no pushed diagnostics, because it would show every problem twice. If it requests the
-//! diagnostics of the whole workspace, it also gets those of files that are not open. To other clients, the server pushes
-//! the diagnostics of open files and of at most 1,000 files that are not open.
+//! A client that pulls gets no pushed diagnostics, because it would show every problem twice. If it requests the diagnostics
+//! of the whole workspace, it also gets those of files that are not open. To other clients, the server pushes the
+//! diagnostics of open files and, for each plans directory, of at most 1,000 files that are not open.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
@@ -21,7 +21,7 @@ use super::tree::{PlanFile, Tree};
 use super::uri;
 use crate::plan::problem::{Code, Problem, Severity};
 
-/// The maximum number of files that are not open and whose diagnostics are pushed.
+/// For each plans directory, the maximum number of files that are not open and whose diagnostics are pushed.
 const MOST_OTHERS: usize = 1_000;
 
 /// A hash of diagnostics. An equal hash means that the client already has these diagnostics.

@@ -25,7 +25,7 @@ const MOST: usize = 100;
 /// The most steps that are listed for a person.
 const MOST_OF_PERSON: usize = 50;
 
-/// The names of the people and agents in all steps.
+/// The names of the people and agents in all steps of live plans.
 pub(super) type Names = Memory<BTreeSet<String>>;
 
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -49,7 +49,8 @@ pub(super) async fn page(State(web): State<Web>, visit: Visit, Query(asked): Que
     web.app.ask(shown).await.unwrap_or_else(IntoResponse::into_response)
 }
 
-/// The people whose names match the query. The names are cached, so that a search that matches no name loads no plans.
+/// The people whose names match the query. The names are cached. While the cached names are valid, a search that matches no
+/// name loads no plans.
 fn people_of(context: &Context, names: &Names, asked: &SearchQuery) -> Result<Vec<Person>, Error> {
     if !asked.kind.is_empty() && asked.kind != Kind::Step.word() || asked.q.trim().is_empty() {
         return Ok(Vec::new());

@@ -15,7 +15,8 @@ use crate::plan::model::Plan;
 use crate::plan::read::{self, Bodies, PlanSources};
 use crate::plan::time::Time;
 
-/// Returns a hash of the `[words]` in the configuration. With other words, the same files give different plans.
+/// Returns a hash of the `[words]` in the configuration. If the configured words change, the same files can give a different
+/// plan.
 pub(crate) fn reader(context: &Context) -> u64 {
     ReadContext::new(context, &OnceLock::new()).reader
 }
@@ -39,7 +40,7 @@ pub(super) enum RowState {
     Same,
     /// The row is current except for its stamps.
     Restamped(Head),
-    /// The new row, and the plan until the caller takes it.
+    /// The new row and the plan. The plan is `None` after the caller has taken it.
     Read(Packed, Option<Box<Plan>>),
 }
 
@@ -153,8 +154,8 @@ impl Walked {
     }
 }
 
-/// Compares a directory with its row. If they differ or a stamp is doubtful, reads the directory. `bodies` says whether
-/// texts are loaded.
+/// Compares a directory with its row. If they differ or a stamp is doubtful, [`same_content`] first checks whether only
+/// stamps have changed. If not, reads all files of the plan. `bodies` says whether texts are loaded.
 pub(super) fn look(how: ReadContext<'_>, walked: Walked, head: Option<&Head>, bodies: Bodies) -> RowState {
     if head.is_some_and(|it| it.is_current_for(how.reader, &walked.stamps())) {
         return RowState::Same;

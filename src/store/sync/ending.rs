@@ -37,8 +37,8 @@ pub(crate) enum Fenced {
     LostBefore { claim: String },
 }
 
-/// Ends the record of a step before the step's file is written. If `claim` is given, the record of any other claim is left
-/// unchanged.
+/// Ends the record of a step, and the records of the same claim under earlier ids, before the step's file is written. If
+/// `claim` is given, and the step's record is that of another claim, nothing is changed.
 pub(crate) fn fence(
     context: &Context,
     step: &StepId,
@@ -64,7 +64,8 @@ pub(crate) fn fence(
         Ok(None) => return Ok(Fenced::NoRecord),
         Err(error) => return unreached(context, own, &error),
     };
-    // The file has the step under another id than the record, for example on another branch.
+    // If the step has another id in its file than in the record, for example on another branch, the record is first moved to
+    // the id in the file. If the registry does not do that, the record under the old id is ended.
     let own = if own.step == *step || !sync.move_records(&[(own.clone(), step.clone())])? {
         own
     } else {
@@ -81,8 +82,8 @@ pub(crate) fn fence(
         unsettled(context, step, "the claim, or an earlier change of it, was not sent yet");
         return Ok(Fenced::Passed);
     }
-    // A clone that does not have the move may have taken the step over under an earlier id, so the records under
-    // earlier ids are ended first.
+    // After `planwatch move`, a step usually also has a record under each earlier id. A clone that has not received the move
+    // yet may have taken the step over under such an id. So these records are ended first.
     let mut ends = Vec::new();
     for it in sync.state.siblings(&own) {
         let (writer, tree) = (own.writer.clone(), own.tree.clone());
@@ -112,7 +113,8 @@ fn unreached(context: &Context, own: OwnRecord, why: &Error) -> Result<Fenced, E
     Ok(Fenced::Passed)
 }
 
-/// Restores the claim's record if the step's file was not written after the fence.
+/// Restores the records that a fence has ended, because the step's file was not written after the fence. Changes nothing if
+/// the record has not ended.
 pub(crate) fn put_back(context: &Context, step: &StepId) {
     let Some(own) = own_by_claim(context, step).filter(|it| it.state().is_some_and(State::has_ended)) else {
         return;
@@ -273,7 +275,7 @@ pub(crate) fn has_records(context: &Context, plan: &PlanId) -> bool {
 ///
 /// If `write` succeeds, the records of the changed steps are then updated. The record of a step that `change` sets to
 /// pending is deleted. The record of a step that `change` sets to another status is renewed if that is due. Without a
-/// `change`, this applies to all changed steps.
+/// `change`, the record of each changed step is renewed if that is due; none is deleted.
 pub(crate) fn fenced(
     context: &Context,
     change: Option<&StatusChange<'_>>,

@@ -88,7 +88,7 @@ moves! {
 Exit code 7 means that no step was claimed. Pass the claim's id with --claim to the command that ends the work. \
 `planwatch help claims` says when a claim lapses.")]
 pub(crate) struct Claim {
-    /// Plan whose next step to claim, or a step (default: PLANWATCH_PLAN, else all active plans)
+    /// Plan from which to claim the next step, or the step to claim (default: PLANWATCH_PLAN, else all active plans)
     #[arg(value_name = "PLAN|STEP")]
     pub(crate) target: Option<String>,
     /// Claim duration, for example 90s, 30m, 2h or 1d (default: `lease` of the configuration, else 30m)
@@ -207,15 +207,16 @@ pub(crate) struct Note {
   planwatch confirm auth --phase rollout --note 'after the backup'
   planwatch confirm auth:3 --reject --note 'the numbers are wrong'
 
-Only a person at a terminal can confirm. Agents and scripts get an error with the command for a person to run. That stops a \
-cooperating agent, and records who confirmed; it does not prevent a program from writing the file.")]
+Only a person at a terminal can confirm. Agents and scripts get an error with the command for a person to run. This stops \
+an agent that follows the rules. It does not stop a program that writes a confirmation into the file itself. A confirmation \
+records the name of the person.")]
 pub(crate) struct Confirm {
     /// Step, or the plan of a phase
     pub(crate) id: String,
     /// Confirm this phase of the plan
     #[arg(long, value_name = "NAME")]
     pub(crate) phase: Option<String>,
-    /// Reject: block the step, and revoke an earlier confirmation
+    /// Reject: revoke an earlier confirmation and, without --phase, block the step
     #[arg(long)]
     pub(crate) reject: bool,
     /// Reason

@@ -1,4 +1,4 @@
-//! `list`: the plans, or the steps of one.
+//! `list`: the plans, or the steps of one. `steps`: the steps of a plan. `stale`: the stale steps.
 
 use std::mem::ManuallyDrop;
 
@@ -106,11 +106,15 @@ fn joining(program: &str) -> (String, &'static str) {
 }
 
 fn no_plans(request: &ListRequest, hidden: usize) -> String {
-    if let Some(program) = &request.plan {
-        return format!("No plan belongs to this program yet.\n{}", to_type(&[joining(program)]));
-    }
     let is_filtered =
         !request.status.is_empty() || request.program.is_some() || request.tag.is_some() || request.stale;
+    if let Some(program) = &request.plan {
+        if is_filtered {
+            let all = (format!("planwatch list {}", typed(program)), "to list all plans of the program");
+            return format!("No plan matches.\n{}", to_type(&[all]));
+        }
+        return format!("No plan belongs to this program yet.\n{}", to_type(&[joining(program)]));
+    }
     let open = ("planwatch list".to_owned(), "to list the open plans");
     let all = ("planwatch list --all".to_owned(), "to list every plan");
     match (is_filtered, hidden) {

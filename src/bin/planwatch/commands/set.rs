@@ -34,7 +34,7 @@ fn print(session: &Session, id: String, key: String, op: SetOp, of: SetOptions) 
     if let Some(near) = meant(&request.key).filter(|_| request.op != SetOp::Unset) {
         let key = &request.key;
         session.output.hint(&format!(
-            "`{key}` is a field of your own, which planwatch only keeps; did you mean `{near}`?"
+            "planwatch does not know the field `{key}`: it stores the value but does not use it; did you mean `{near}`?"
         ));
     }
     Ok(code)
