@@ -170,6 +170,13 @@ fn one_plan(bench: &Bench, corpus: &Corpus, what: [&'static str; 4]) {
         }
     }
     figures.iter().for_each(|it| it.print());
+    if is_small {
+        // Without `link-order.ld` the ratio is 2.7.
+        let mut faults = bar("T4", "page faults of `show STEP`, daemon, S", "P", 2.3, 1.4, Unit::Faults);
+        let (ours, floor) = bench.ours.faults(corpus, &["show", &step_id(corpus.unbegun(0), 3)]);
+        faults.add(ours, floor);
+        faults.print();
+    }
     drop(daemon);
 }
 

@@ -20,6 +20,8 @@ pub(crate) enum Unit {
     PerSecond,
     /// Less is better; mostly without a floor.
     Mebibytes,
+    /// A number of page faults; less is better.
+    Faults,
 }
 
 /// One figure, with the values of each round: planwatch's and the floor's.
@@ -74,6 +76,7 @@ impl Figure {
             Unit::PerSecond => format!("{ours:.0}/s : {floor:.0}/s"),
             Unit::Mebibytes if name.is_empty() => String::new(),
             Unit::Mebibytes => format!("{ours:.1} MiB : {floor:.1} MiB"),
+            Unit::Faults => format!("{ours:.0} : {floor:.0}"),
         };
         println!(
             "{id:4}{what:46}{shown} must {:>5} goal {:>5}  {:12} {least:.2}–{most:.2}  {beside}",

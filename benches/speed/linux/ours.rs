@@ -51,6 +51,21 @@ impl Ours {
         took
     }
 
+    /// The page faults of a command, and those of `benches/hello.rs`.
+    pub(crate) fn faults(&self, corpus: &Corpus, arguments: &[&str]) -> (f64, f64) {
+        let so_far = || {
+            let text = fs::read_to_string("/proc/self/stat").expect("it can be read");
+            // `cminflt` in proc_pid_stat(5): of children that have ended. The fields begin after the program's name.
+            let mut fields = text.rsplit(')').next().unwrap_or_default().split_whitespace();
+            fields.nth(8).and_then(|it| it.parse::<f64>().ok()).expect("a number")
+        };
+        let before = so_far();
+        self.cli(corpus, arguments);
+        let between = so_far();
+        self.hello(&["list", "x"]);
+        (between - before, so_far() - between)
+    }
+
     /// The seconds that a command takes.
     pub(crate) fn cli(&self, corpus: &Corpus, arguments: &[&str]) -> f64 {
         self.seconds(&self.binary, arguments, &corpus.home)
