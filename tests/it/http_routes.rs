@@ -133,6 +133,7 @@ fn refusals_are_as_declared() {
     let place = Place::with_examples();
     let server = Server::open(&place);
     let document = document(&server);
+    let (route, done) = ("/api/steps/{id}/done", "/api/steps/feature-auth:2/done");
     let cases: [Refusal; 18] = [
         ("GET", "/api/list/{id}", "/api/list/nowhere", Value::Null, (404, "not-found")),
         ("GET", "/api/list/{id}", "/api/list/feature-auth:2", Value::Null, (404, "not-found")),
@@ -143,28 +144,10 @@ fn refusals_are_as_declared() {
         ("GET", "/api/search", "/api/search", Value::Null, (400, "parameter-invalid")),
         ("GET", "/api/sql", "/api/sql?query=delete%20from%20steps", Value::Null, (422, "sql-refused")),
         ("DELETE", "/api/plans/{id}", "/api/plans/feature-auth", Value::Null, (400, "parameter-invalid")),
-        ("POST", "/api/steps/{id}/done", "/api/steps/feature-auth/done", json!({}), (404, "not-found")),
-        (
-            "POST",
-            "/api/steps/{id}/done",
-            "/api/steps/feature-auth:2/done",
-            json!({}),
-            (409, "dependencies-open"),
-        ),
-        (
-            "POST",
-            "/api/steps/{id}/done",
-            "/api/steps/feature-auth:2/done",
-            json!({"by": 1}),
-            (422, "body-invalid"),
-        ),
-        (
-            "POST",
-            "/api/steps/{id}/done",
-            "/api/steps/feature-auth:2/done",
-            json!({"bye": "a"}),
-            (422, "body-invalid"),
-        ),
+        ("POST", route, "/api/steps/feature-auth/done", json!({}), (404, "not-found")),
+        ("POST", route, done, json!({}), (409, "dependencies-open")),
+        ("POST", route, done, json!({"by": 1}), (422, "body-invalid")),
+        ("POST", route, done, json!({"bye": "a"}), (422, "body-invalid")),
         (
             "POST",
             "/api/plans/{id}/archive",
@@ -172,7 +155,7 @@ fn refusals_are_as_declared() {
             json!({"by": "bo"}),
             (422, "body-invalid"),
         ),
-        ("POST", "/api/steps/{id}/done", "/api/steps/feature-auth:2/done", json!([]), (422, "body-invalid")),
+        ("POST", route, done, json!([]), (422, "body-invalid")),
         (
             "POST",
             "/api/steps/{id}/notes",
