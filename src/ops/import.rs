@@ -76,7 +76,8 @@ pub fn import(context: &Context, request: &ImportRequest) -> Result<ImportReport
     {
         if n_plans > 1 && of_one {
             let message = format!("the source has {n_plans} plans, which cannot share one {what}");
-            return Err(Error::usage(message, format!("leave {option} out, or name one of the files")));
+            let hint = format!("leave {option} out, or import a source that has only one plan");
+            return Err(Error::usage(message, hint));
         }
     }
     for plan in &mut imported.plans {
@@ -244,7 +245,8 @@ fn sources(context: &Context, request: &ImportRequest) -> Result<(Vec<SourceFile
 }
 
 /// The filter for the files of a directory. If the directory contains another tool's store, only the store's files count.
-/// Otherwise, next to Markdown files, JSON Lines files do not count unless the directory is `.beads` itself.
+/// Otherwise, if the directory contains `.md` files, its JSON Lines files are left out. This does not apply to the directory
+/// `.beads` itself.
 fn narrowed(all: &[String], is_beads: bool) -> fn(&str) -> bool {
     let has = |part: &str| all.iter().any(|it| it.starts_with(part));
     let has_end = |end: &str| all.iter().any(|it| it.ends_with(end));

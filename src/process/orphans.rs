@@ -37,7 +37,7 @@ pub(super) fn end(claim: &str, group: Option<Pid>, grace: Duration) {
 /// Starts a process that writes to the log, and locks the log meanwhile. Another process that has waited for the lock
 /// therefore sees the started process after its `exec` or, if the start failed, not at all.
 pub(super) fn while_starting<T>(log: &File, start: impl FnOnce() -> T) -> T {
-    // On a file system without locks, `wait_for_start` cannot wait for this process.
+    // On a file system without locks, this fails, and `wait_for_start` cannot wait until the new process has started.
     let is_locked = log.try_lock().is_ok();
     let started = start();
     if is_locked {

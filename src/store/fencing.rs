@@ -19,10 +19,10 @@ pub(crate) struct Caller {
     pub(crate) by: String,
     pub(crate) claim: Option<String>,
     pub(crate) force: bool,
-    /// Another machine has taken the step over.
+    /// Another clone has taken the step over.
     pub(crate) is_overtaken: bool,
-    /// A claim of this clone from which another machine took the step over earlier. The update is late only if the step's
-    /// file contains this claim or the caller names it. Otherwise the step may be free again.
+    /// A former claim of this clone: another clone took its step over earlier, and may have released the step since. So the
+    /// update is late only if the step's file contains this claim or the caller names it.
     pub(crate) lost: Option<String>,
 }
 
@@ -45,18 +45,20 @@ impl Caller {
 /// The result of [`check`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Owner {
-    /// The step has no claim, or the claim is the caller's.
+    /// No claim of another worker prevents the update.
     Free,
-    /// Another worker has the claim, and the caller uses force.
+    /// A claim of another worker would prevent the update, but the caller uses force.
     Forced,
-    /// The caller's claim has ended, or another worker has taken the step over.
+    /// The update comes too late: the claim that the caller names is known, but is not in force in the step's file; or
+    /// another worker has taken the step over.
     Late,
 }
 
 /// Checks whether the caller owns the step: the caller's claim id must be the id in the file. Without a claim id, the
 /// caller's name must be the owner's name.
 ///
-/// A claim from which the step was taken over is void, even if the step's file contains it.
+/// A claim is void if another worker has taken its step over, or if this machine has recorded that the claim ended. This
+/// also applies if the step's file still contains the claim.
 pub(crate) fn check(plans: &Plans, step: &Step, who: &Caller) -> Result<Owner, Error> {
     if who.is_overtaken || who.lost.as_ref().is_some_and(|it| is_of(step, who, it)) {
         return Ok(Owner::Late);
@@ -127,9 +129,11 @@ pub(crate) fn claimed(id: &impl ToString, by: Option<&str>, claim: &str) -> Erro
     Error::Claimed { id: id.to_string(), by }
 }
 
-/// Refuses to remove, archive or rename a plan with a claim in force, even if another working tree made the claim.
+/// Refuses to remove, archive or rename a plan if a claim on one of its steps is in force: the claim in the step's file, or
+/// a claim that this machine has recorded, even for another working tree.
 ///
-/// Lapsed claims are ignored. So are claims on steps that were closed on another branch.
+/// Lapsed claims are ignored, and so are claims on steps that were closed on another branch. `sync::foreign` checks the
+/// registry's claims of other machines.
 pub(crate) fn refuse_live_claims(context: &Context, id: &PlanId) -> Result<(), Error> {
     let plans = LoadQuery::plan(id).load(context)?.plans;
     let Some(plan) = plans.get(id) else { return Ok(()) };

@@ -38,13 +38,13 @@ fn end_of<'a>(step: &'a Step, claim: &str) -> Option<&'a Attempt> {
     step.attempts.iter().rev().find(|it| claim_of(it) == Some(claim))
 }
 
-/// Whether the same report already ended the claim that the update names.
+/// Whether the same report already ended the claim that the caller names.
 pub(crate) fn is_end(owner: Owner, step: &Step, who: &Caller, report: ReportedOutcome<'_>) -> bool {
     let claim = who.claim.as_deref().filter(|_| owner == Owner::Late);
     claim.and_then(|it| end_of(step, it)).is_some_and(|it| report.is(it))
 }
 
-/// Whether the same report already released the claim that the update names. A release without a message writes no
+/// Whether the same report already released the claim that the caller names. A release without a message writes no
 /// attempt; a claim that ended in another way has one.
 pub(crate) fn is_release(
     plans: &Plans,
@@ -60,7 +60,7 @@ pub(crate) fn is_release(
     }
 }
 
-/// Whether the same attempt was recorded under the claim that the update names, before that claim ended.
+/// Whether the same attempt was recorded under the claim that the caller names, before that claim ended.
 pub(crate) fn is_before_end(owner: Owner, step: &Step, who: &Caller, report: ReportedOutcome<'_>) -> bool {
     let claim = who.claim.as_deref().filter(|_| owner == Owner::Late);
     let Some(end) = claim.and_then(|it| end_of(step, it)) else { return false };

@@ -52,8 +52,9 @@ pub fn shell_word(of: &impl Display) -> String {
     quoted(&of.to_string())
 }
 
-/// Splits a command into its words and removes single quotes and backslashes. `None` if a single quote is not closed, if
-/// the command ends with a backslash, or if it contains `$` or `"` that is neither in single quotes nor after a backslash.
+/// Splits a command into its words. Removes the single quotes around a text and, outside of them, each backslash that
+/// escapes a character. `None` if a single quote is not closed, if the last character is a backslash that escapes nothing,
+/// or if the command contains `$` or `"` that is neither in single quotes nor after a backslash.
 pub fn words(command: &str) -> Option<Vec<String>> {
     let (mut words, mut word): (Vec<String>, Option<String>) = (Vec::new(), None);
     let mut rest = command.chars();

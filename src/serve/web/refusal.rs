@@ -92,7 +92,7 @@ fn hint(problem: &Problem) -> Option<String> {
         "steps-open" => "Finish or skip them first.",
         "later-change" => "Undo the later change first.",
         "file-changed" if problem.status == StatusCode::PRECONDITION_FAILED => {
-            "The page shows its current state. Check it, then try again."
+            "Check what the file contains now, then try again."
         }
         _ => {
             let advice = problem.rest.advice.as_deref();

@@ -121,7 +121,8 @@ impl<'a> Locked<'a> {
             place: self.leases.place.clone(),
         };
         let written = match record.replaces {
-            // A kill must not leave a part of the new record in place of the other one.
+            // `<key>.new` is the record of the claim that the step's file contains. `put` replaces it atomically, so a
+            // kill leaves either this record or the new one, and never a part of one.
             Some(_) => records.put(&name, &bytes_of(&record)),
             None => records.put_new(&name, &bytes_of(&record)),
         };
@@ -264,8 +265,8 @@ impl<'a> Locked<'a> {
         self.end(&found, if after.is_closed() { Ended::Closed } else { Ended::Open });
     }
 
-    /// Removes the record of a step's claim without logging the claim's end; see [`forget`]. Keeps the record if this tree
-    /// may not end the claim ([`Self::is_ours`]).
+    /// Removes the record of a step's claim without logging the claim's end; see the function [`forget`]. Keeps the record
+    /// if this tree may not end the claim ([`Self::is_ours`]).
     pub(crate) fn forget(&self, step: &StepId) {
         if let Some(found) = self.found_by_id(step).filter(|it| self.is_ours(it)) {
             self.remove(&found);

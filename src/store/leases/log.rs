@@ -1,12 +1,13 @@
 //! The log of ended claims, split into files by the first digits of the step's key. There is one line for each ended
-//! claim, or several if its step has several numbers. A step that was closed without a claim also gets a line.
+//! claim. If the step or its plan was renamed, working trees may know the step under several ids; then there can be a line
+//! for each of these ids. A step that was closed without a claim also gets a line.
 //!
 //! To look up a few steps, only the files of their keys are read, and only the lines about these steps are parsed: a
 //! line begins with the key and the step, and the rest is parsed only if these match.
 //!
 //! # When a line is dropped
 //! If the step was left open, its line is needed in case the claim is restored or a late result arrives. The line is
-//! dropped a week after the lease has ended or, if another claim took the step over, a week after the claim was made.
+//! dropped a week after the lease has ended or, if another claim took the step over, a week after the old claim was made.
 //!
 //! If the step was closed, its line also prevents workers on other branches from repeating the step. The line is dropped
 //! when its branch is deleted. It is also dropped after a week, once the step is closed or missing in every working tree
@@ -120,8 +121,8 @@ struct Seen {
 }
 
 impl Leases<'_> {
-    /// Whether a claim of this step was made on this machine and can still be in force: it has a record, or it has ended and
-    /// can be restored.
+    /// Whether this machine has a record of this claim, or a log line which says that the claim was on this step and can be
+    /// restored (`until` is set).
     pub(crate) fn knows(&self, step: &StepId, claim: &str) -> bool {
         if self.find(claim).is_some() {
             return true;

@@ -25,7 +25,7 @@ pub(crate) struct Run {
     pub(crate) begun: Instant,
     pub(crate) step: String,
     pub(crate) output: String,
-    /// The first bytes of a character of the output whose other bytes have not come yet.
+    /// The bytes of an incomplete character at the end of the output. The rest of the character has not arrived yet.
     partial: Vec<u8>,
     pub(crate) cost: Option<f64>,
     /// Why it ended; `None` while it runs.

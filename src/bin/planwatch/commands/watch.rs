@@ -153,8 +153,8 @@ fn wait_for_holder(plans: &PlansDir) -> Option<(Client, Status)> {
     found.flatten()
 }
 
-/// Makes a process that `gives_way` stop watching; the process continues with its other work. Returns when another
-/// process can watch.
+/// Asks a process for which watching is only a side job (`gives_way`) to stop watching. The process continues with its
+/// other work. Returns when another process can watch.
 fn end_giving_way(client: Client, plans: &PlansDir) -> Result<Option<Status>, Failure> {
     let status = client.stop();
     within(START, || plans.daemon_lock().ok().flatten()).ok_or_else(|| no_answer(None))?;
@@ -211,7 +211,7 @@ fn follow(client: Client, printer: EventPrinter<'_>) -> Result<u8, Failure> {
 fn who(status: &Status) -> String {
     let Status { pid, plans, steps, since, .. } = status;
     let (plans, steps) = (count(*plans, "plan"), count(*steps, "step"));
-    format!("process {pid} watches {plans} with {steps} since {since}{}", answers_on(status))
+    format!("process {pid} has watched {plans} with {steps} since {since}{}", answers_on(status))
 }
 
 /// The address at which the process answers over HTTP, as the end of a sentence.

@@ -42,7 +42,8 @@ fn shortened(title: &str) -> String {
     sentence.map_or_else(cut, str::to_owned)
 }
 
-/// Removes each `(depends: …)` from a title. If nothing is left, returns `whole`.
+/// Removes each `(depends: …)` from a title and cleans what is left ([`label::clean`]). If nothing is left, only cleans
+/// `whole` and returns it.
 pub(super) fn without_parentheses(title: &str, whole: &str) -> String {
     let plan = PlanId::new("plan");
     let mut text = title.to_owned();
@@ -65,7 +66,8 @@ pub(super) fn dedented(text: &str) -> String {
     if first.is_empty() { rest } else { format!("{first}\n{rest}") }
 }
 
-/// The column where the text of an item begins, by the rules of CommonMark; `at` is the byte position of its mark.
+/// The column where the text of an item begins, by the rules of CommonMark. `at` is the byte position of the item's list
+/// marker.
 pub(super) fn content_column(body: &str, at: usize) -> usize {
     let line = body[..at].rfind('\n').map_or(0, |it| it + 1);
     let indent = body[line..].len() - body[line..].trim_start_matches(' ').len();

@@ -33,8 +33,8 @@ pub(super) fn tools() -> Vec<Tool> {
             ("add_step", "Add a step"),
             Effect::Adds,
             "Adds a step: `description` is its text, or `title` with `notes`. The step goes to the end, or after \
-             `after_step` (2 -> 2.5), or to `step_number` or `position`; at a number or position, repeating the call \
-             with the same text changes nothing.",
+             `after_step` (2 -> 2.5), or to `step_number` or `position`. Without `title`, repeating a call with \
+             `step_number` or `position` changes nothing.",
             STEP,
             add_step,
         ),
@@ -93,7 +93,7 @@ fn view(step: &StepShape) -> Value {
     view
 }
 
-/// The step after a change, with the fields of `done` that describe the change.
+/// The step after a change. `did`, `written` and `hint` are copied from `done`, the report on the change.
 fn changed(call: &Call, id: &str, done: &Value) -> Result<Value, Refusal> {
     let (step, _) = upsert::step(&call.context, id)?;
     let mut object = view(&step);
@@ -118,9 +118,9 @@ struct AddStep {
     created_by: Option<Maker>,
     metadata: Option<Map<String, Value>>,
     title: Option<String>,
-    /// With title
+    /// More text, below `description` if that is given
     notes: Option<String>,
-    /// As step_number
+    /// Another name for step_number
     position: Option<Number>,
 }
 
@@ -183,7 +183,7 @@ fn claim_of(call: &Call, id: &str) -> Result<Option<String>, Refusal> {
 struct UpdateStep {
     /// As auth:2
     step_id: String,
-    /// completed or failed; else a status as get_step has them
+    /// completed or failed, or another status that get_step can return
     status: Option<String>,
     /// What was done, or why not
     result: Option<String>,

@@ -76,7 +76,7 @@ impl Session {
 
     pub(super) fn call(&self, job: Job) -> Answered {
         let (answer, answered) = sync_channel(1);
-        let gone = || RegistryError::Local("the thread of the database has ended".to_owned());
+        let gone = || RegistryError::Local("planwatch's thread for the database has ended".to_owned());
         self.messages.send(Message::Job(job, answer)).map_err(|_| gone())?;
         // Jobs run one after another, so an answer may take longer than the time limit of one job.
         answered.recv_timeout(LIMIT * 3).map_err(|it| match it {
