@@ -41,7 +41,8 @@ impl Git {
         let Some((onto, branch)) = read_last_rebase(&self.reflog("HEAD", 10_000)?) else {
             return Ok(None);
         };
-        // `git rebase UPSTREAM BRANCH` can start on another branch, so `HEAD` before the rebase may be a commit of that one.
+        // The commit before the rebase is read from the reflog of the branch, not from that of `HEAD`: `git rebase UPSTREAM
+        // BRANCH` can start on another branch, whose commit `HEAD` was then.
         let before = read_commit_before_rebase(&self.reflog(&branch, 2)?);
         Ok(before.map(|it| (onto, it)))
     }

@@ -275,8 +275,8 @@ impl Merged<'_> {
         for (step, bytes) in self.steps.iter().zip(self.texts).filter(|it| it.0.has_file()) {
             let text = String::from_utf8_lossy(front_matter::split(bytes).body()).into_owned();
             let text = text.trim_matches(['\r', '\n']);
-            // A title that is only in the front matter would be lost: in the first step, the new title replaces it, and from
-            // the other steps, it is not copied.
+            // A title that is only in the front matter becomes a heading. Otherwise it would be lost: the new title replaces
+            // that of the first step, and the front matter's titles of the other steps are not copied.
             if markdown::outline(text).title().is_none() {
                 body.extend(["\n# ", &step.title, "\n"]);
             }
@@ -330,8 +330,8 @@ impl Merged<'_> {
     }
 }
 
-/// The status of the new step. If one of the steps is open, the result is the first of blocked, failed and in progress that
-/// one of the steps has, or else pending. If all are closed, the result is completed if one is completed, or else skipped.
+/// The status of the new step. If any step is open: blocked if any step is blocked, else failed if any has failed, else in
+/// progress if any is in progress, else pending. If all are closed: completed if any is completed, else skipped.
 fn status_of_all(steps: &[&Step]) -> StepStatus {
     use StepStatus::{Blocked, Completed, Failed, InProgress, Pending, Skipped};
     let any = |status| steps.iter().any(|it| it.status.is(status));

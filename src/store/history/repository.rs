@@ -18,7 +18,7 @@ const MOST_VERSIONS: &str = "--max-count=50";
 /// with many conflicts.
 const LIMIT: Duration = Duration::from_secs(300);
 
-/// More context than a file can have lines, so that a patch holds the whole file.
+/// The number of context lines: more than any file has, so that a patch holds the whole file.
 const WHOLE_FILE: &str = "-U10000000";
 
 /// Options for diffs, so that the user's configuration has no effect.
@@ -164,8 +164,8 @@ impl Repository {
         Ok(LogCommits(Some(self.git.log(&query)?)))
     }
 
-    /// The merges whose files differ from git's own merge. Empty with a git before 2.35. The blobs of git's own merge cannot
-    /// be read, because git does not store them; see [`Self::remerged`].
+    /// The merges whose files differ from the result that git gets when it repeats the merge. Empty with a git before 2.35.
+    /// The blobs of that result cannot be read, because git does not store them; see [`Self::remerged`].
     pub(super) fn remerges(&self, merges: &[String]) -> Result<Vec<LogCommit>, Error> {
         if merges.is_empty() || self.git.require(2, 35, "").is_err() {
             return Ok(Vec::new());
@@ -182,7 +182,8 @@ impl Repository {
         Ok(self.git.merge_base(&oid(a)?, &oid(b)?)?.map(|it| it.to_string()))
     }
 
-    /// The content of a file in git's own merge. It is the old side of a change from [`Self::remerges`].
+    /// The content of a file in the result that git gets when it repeats the merge. It is the old side of a change from
+    /// [`Self::remerges`].
     pub(super) fn remerged(&self, merge: &str, path: &str) -> Result<Vec<u8>, Error> {
         let words = ["show", "--diff-merges=remerge", "--format=", "--patch", "--text", WHOLE_FILE];
         let call = self.call(&[&words[..], &PLAIN].concat()).oids([&oid(merge)?]).paths([path]);
@@ -296,7 +297,7 @@ impl Iterator for LogCommits {
 pub(super) fn content(oid: &str, found: Found) -> Result<Vec<u8>, GitError> {
     match found {
         Found::Missing => Err(GitError::NotFetched { oid: oid.to_owned() }),
-        // The returned content is also too large, so the file is reported like every file that is too large.
+        // Returns line breaks instead of the content, one byte over the limit, so that the file is reported as too large.
         Found::TooLarge(_) => Ok(vec![b'\n'; MAX_FILE + 1]),
         found => Ok(found.blob().unwrap_or_default()),
     }

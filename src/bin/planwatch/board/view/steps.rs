@@ -22,7 +22,7 @@ const CARD: u16 = 15;
 /// The minimum height of a column with gaps between its cards.
 const TALL: u16 = 18;
 
-/// Limits for the lines of a card's title. The first limit with which all cards of a column fit is used. The limit for
+/// Limits for the lines of a card's title. A column uses the first limit with which all its cards fit. The limit for
 /// the text below the title is lower by one.
 const CARD_ROWS: [usize; 4] = [9, 6, 4, 3];
 
