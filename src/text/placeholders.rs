@@ -3,8 +3,10 @@
 //! This module does not depend on plans. Partials and decorators are rejected, because they can recurse without end.
 
 mod check;
+mod compare;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use handlebars::{Handlebars, RenderError, Template, TemplateErrorReason, no_escape};
 use serde_json::Value;
@@ -45,12 +47,12 @@ pub fn fill_file(source: &str, values: &Value) -> Result<String, Broken> {
         Header::Absent => (parts.body_start()..parts.body_start(), parts.body_start()),
     };
     let header = fill_yaml(source, &source[yaml.clone()], yaml.start, values)?;
-    let body = render(source, &source[body..], body, values)?;
+    let body = fill_part(source, &source[body..], body, values)?;
     Ok(format!("---\n{header}---\n{body}"))
 }
 
 pub fn fill(source: &str, values: &Value) -> Result<String, Broken> {
-    render(source, source, 0, values)
+    fill_part(source, source, 0, values)
 }
 
 /// Returns the first handlebars comment of a text, joined into one line. In this comment, the author describes the text.
@@ -74,9 +76,16 @@ fn broken(whole: &str, at: usize, reason: impl Into<String>) -> Broken {
 }
 
 /// Renders the part of `whole` that begins at `at`.
-fn render(whole: &str, part: &str, at: usize, values: &Value) -> Result<String, Broken> {
+fn fill_part(whole: &str, part: &str, at: usize, values: &Value) -> Result<String, Broken> {
+    render(Handlebars::new(), (whole, part, at), values)
+}
+
+fn render(
+    mut handlebars: Handlebars<'_>,
+    (whole, part, at): (&str, &str, usize),
+    values: &Value,
+) -> Result<String, Broken> {
     let template = compiled(whole, part, at)?;
-    let mut handlebars = Handlebars::new();
     handlebars.set_strict_mode(true);
     handlebars.register_escape_fn(no_escape);
     handlebars.register_template("it", template);
@@ -180,7 +189,9 @@ fn too_deep_call(part: &str) -> Option<usize> {
 fn fill_yaml(whole: &str, part: &str, at: usize, values: &Value) -> Result<String, Broken> {
     let mut marks = Marks { prefix: free_prefix(part), texts: BTreeMap::new() };
     let marked = marks.mark(values);
-    let rendered = render(whole, part, at, &marked)?;
+    let mut handlebars = Handlebars::new();
+    compare::register(&mut handlebars, &Arc::new(marks.texts.clone()));
+    let rendered = render(handlebars, (whole, part, at), &marked)?;
     if marks.texts.is_empty() || !rendered.contains(&marks.prefix) {
         return Ok(with_line_end(rendered));
     }
