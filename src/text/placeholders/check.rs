@@ -124,7 +124,10 @@ impl<'a> Checker<'a> {
             let of_root = rest.strip_prefix("@root").map(|it| it.trim_start_matches(['/', '.']));
             return match of_root {
                 Some(path) => below(self.scopes.first()?.value, path),
-                None => (self.scopes[depth].is_loop && OF_LOOPS.contains(&rest)).then_some(None),
+                None => {
+                    let is_in_loop = self.scopes[..=depth].iter().any(|it| it.is_loop);
+                    (is_in_loop && OF_LOOPS.contains(&rest)).then_some(None)
+                }
             };
         }
         let first = rest.split(['.', '/']).next().unwrap_or_default();
@@ -216,6 +219,7 @@ mod tests {
         );
         check_sound("{{#each attempts}}{{outcome}}: {{this.notes}}{{#unless @last}}, {{/unless}}{{/each}}");
         check_sound("{{#each attempts as |it|}}{{it.outcome}}{{/each}}");
+        check_sound("{{#each attempts}}{{#with outcome}}{{this}} {{@index}}{{/with}}{{/each}}");
         check_sound("{{#if (eq title \"T\")}}{{lookup tags 0}}{{/if}}{{#with title}}{{this}}{{/with}}");
     }
 
@@ -229,7 +233,7 @@ mod tests {
         check_broken("{{#each attempts}}{{this.outcom}}{{/each}}", 1, 19, "no value `this.outcom`");
         check_broken("{{#if (same title)}}{{/if}}", 1, 1, "no helper `same`");
         check_broken("{{@index}} {{../title}}", 1, 1, "no value `@index`");
-        check_broken("{{#each tags}}{{#with this}}{{@index}}{{/with}}{{/each}}", 1, 29, "no value `@index`");
+        check_broken("{{#with title}}{{@index}}{{/with}}", 1, 16, "no value `@index`");
         check_broken("a\n{{#if title}}\n", 3, 1, "not closed");
         check_broken("{{nope}} {{#if also}}{{/if}}", 1, 1, "`nope`");
         check_broken("{{> title}}", 1, 1, "partials");
