@@ -6,7 +6,6 @@ mod check;
 mod compare;
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use handlebars::{Handlebars, RenderError, Template, TemplateErrorReason, no_escape};
 use serde_json::Value;
@@ -190,7 +189,7 @@ fn fill_yaml(whole: &str, part: &str, at: usize, values: &Value) -> Result<Strin
     let mut marks = Marks { prefix: free_prefix(part), texts: BTreeMap::new() };
     let marked = marks.mark(values);
     let mut handlebars = Handlebars::new();
-    compare::register(&mut handlebars, &Arc::new(marks.texts.clone()));
+    compare::register(&mut handlebars, &marks.texts);
     let rendered = render(handlebars, (whole, part, at), &marked)?;
     if marks.texts.is_empty() || !rendered.contains(&marks.prefix) {
         return Ok(with_line_end(rendered));

@@ -1,7 +1,6 @@
 //! The helpers `eq` and `ne` for front matter, where words stand for the texts of values: they compare the texts.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use handlebars::{
     Context, Handlebars, Helper, HelperDef, HelperResult, Output, RenderContext, RenderError,
@@ -9,20 +8,20 @@ use handlebars::{
 };
 use serde_json::Value;
 
-struct Comparison {
+struct Comparison<'a> {
     name: &'static str,
     /// The texts, by the words that stand for them.
-    texts: Arc<BTreeMap<String, String>>,
+    texts: &'a BTreeMap<String, String>,
 }
 
 /// Registers the helpers. They replace those of handlebars, and differ from them only in the texts that they compare.
-pub(super) fn register(handlebars: &mut Handlebars<'_>, texts: &Arc<BTreeMap<String, String>>) {
+pub(super) fn register<'a>(handlebars: &mut Handlebars<'a>, texts: &'a BTreeMap<String, String>) {
     for name in ["eq", "ne"] {
-        handlebars.register_helper(name, Box::new(Comparison { name, texts: Arc::clone(texts) }));
+        handlebars.register_helper(name, Box::new(Comparison { name, texts }));
     }
 }
 
-impl Comparison {
+impl Comparison<'_> {
     fn holds(&self, of: &Helper<'_>) -> Result<bool, RenderError> {
         let value = |nth: usize| {
             let found = of.param(nth).filter(|it| !it.is_value_missing());
@@ -33,20 +32,18 @@ impl Comparison {
     }
 
     fn are_equal(&self, a: &Value, b: &Value) -> bool {
-        let text = |it: &Value| {
-            it.as_str().map(|it| self.texts.get(it).map_or_else(|| it.to_owned(), String::clone))
-        };
+        let text = |it| self.texts.get(it).unwrap_or(it);
         match (a, b) {
             (Value::Array(a), Value::Array(b)) => {
                 a.len() == b.len() && a.iter().zip(b).all(|(a, b)| self.are_equal(a, b))
             }
-            (Value::String(_), Value::String(_)) => text(a) == text(b),
+            (Value::String(a), Value::String(b)) => text(a) == text(b),
             _ => a == b,
         }
     }
 }
 
-impl HelperDef for Comparison {
+impl HelperDef for Comparison<'_> {
     fn call<'reg: 'rc, 'rc>(
         &self,
         of: &Helper<'rc>,
