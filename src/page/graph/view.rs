@@ -177,19 +177,15 @@ impl<'a> Dependencies<'a> {
         let before = own.iter().flat_map(|it| self.before(*it));
         let is_after = |it: &usize| own.iter().any(|own| self.waits(*it, *own));
         let after = (0..self.steps.len()).filter(is_after);
-        let mut near = BTreeSet::new();
+        let (mut near, mut left_out) = (BTreeSet::new(), BTreeSet::new());
         for step in before.chain(after).filter(|it| !own.contains(it)) {
-            if near.len() == most {
-                break;
+            if near.len() < most {
+                near.insert(step);
+            } else if !near.contains(&step) {
+                left_out.insert(step);
             }
-            near.insert(step);
         }
-        let is_near = |it: &usize| {
-            let is_next = |own: &usize| self.waits(*own, *it) || self.waits(*it, *own);
-            !near.contains(it) && !own.contains(it) && own.iter().any(is_next)
-        };
-        let left_out = if near.len() == most { (0..self.steps.len()).filter(is_near).count() } else { 0 };
-        (near, left_out)
+        (near, left_out.len())
     }
 
     /// Returns `start` and the steps up to `far` dependencies before and after it, and the number of steps that did not fit.
