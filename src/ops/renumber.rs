@@ -46,22 +46,12 @@ pub fn renumber(context: &Context, request: &RenumberRequest) -> Result<ChangeRe
     transaction::check_writable(context, &step.problems)?;
     transaction::check_writable(context, &own.problems)?;
     let no_room = |_| {
-        let (message, neighbour) = match &place {
-            Place::After(after) => {
-                let others = own.steps.iter().map(|it| &it.id.number).filter(|it| Some(*it) != moved);
-                let next = others.filter(|it| *it > after).min();
-                // A number between two others is one digit longer than the longer one of these.
-                let length = |it: &StepNumber| it.to_string().len();
-                let longer = next.filter(|it| length(it) > length(after));
-                (format!("there is no room after {after}"), longer.unwrap_or(after))
-            }
-            Place::First(before) => (format!("there is no room before {before}"), before),
-            Place::At(number) => (format!("there is no room at {number}"), number),
+        let message = match &place {
+            Place::After(after) => format!("there is no room after {after}"),
+            Place::First(before) => format!("there is no room before {before}"),
+            Place::At(number) => format!("there is no room at {number}"),
         };
-        let neighbour = StepId { plan: own.id.clone(), number: neighbour.clone() };
-        let hint = format!(
-            "choose another position, or first give `{neighbour}` another number with `planwatch move --to`"
-        );
+        let hint = "choose another position, or first give a step next to it another number: planwatch move STEP --to N";
         Error::failed("no-room", message, hint)
     };
     let number = match &place {
