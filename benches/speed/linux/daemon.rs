@@ -171,6 +171,9 @@ fn one_plan(bench: &Bench, corpus: &Corpus, what: [&'static str; 4]) {
     }
     figures.iter().for_each(|it| it.print());
     if is_small {
+        let program = fs::read(&bench.ours.binary).expect("it can be read");
+        let loads_libgcc = program.windows(8).any(|it| it == b"libgcc_s");
+        assert!(!loads_libgcc, "the program loads libgcc_s.so at each start; build.rs links it statically");
         // Without `link-order.ld` the ratio is 2.7.
         let mut faults = bar("T4", "page faults of `show STEP`, daemon, S", "P", 2.3, 1.4, Unit::Faults);
         let (ours, floor) = bench.ours.faults(corpus, &["show", &step_id(corpus.unbegun(0), 3)]);
