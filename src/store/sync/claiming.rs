@@ -131,10 +131,15 @@ impl Sync<'_> {
     }
 
     /// Renews the records that are due. A claim whose process has ended is not renewed. A claim without a process is
-    /// not renewed if its lease has ended and its owner has changed nothing for [`TTL`] seconds.
+    /// not renewed if its lease has ended and its owner has changed nothing for [`TTL`] seconds. If a step has another id in
+    /// the files now, for example after a pull, its record is moved to that id.
     pub(crate) fn renew_due(&self) -> Result<Vec<OwnRecord>, Error> {
         let at_work = Leases::of(self.context).claims_at_work(TTL);
-        self.renew(&|it| is_due(self.context, it) && at_work.contains(&it.claim))
+        let is_renewed = |it: &OwnRecord| is_due(self.context, it) && at_work.contains(&it.claim);
+        let due: Vec<_> =
+            self.state.all_own().into_iter().filter(|it| !it.is_unsettled() && is_renewed(it)).collect();
+        self.follow_files(&due, false)?;
+        self.renew(&is_renewed)
     }
 }
 

@@ -4,7 +4,7 @@
 //! directory there contains an attempt of the record's claim. Commits are not compared, because a squash
 //! merge or a cherry-pick makes new ones.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::Path;
 
 use super::Sync;
@@ -12,13 +12,18 @@ use super::seen::Seen;
 use super::state::OwnRecord;
 use crate::api::error::Error;
 use crate::git::{CatFile, Found, Git, Oid, RemoteError, read_changes};
-use crate::plan::id::StepId;
+use crate::plan::file_name::{FileName, classify, step_file};
+use crate::plan::id::{PlanId, StepId};
 use crate::plan::merge;
 use crate::plan::model::Step;
 use crate::plan::read::{self, Content};
 use crate::store::registry::git_refs::LOCAL_BRANCH;
 use crate::store::registry::record::Record;
 use crate::store::registry::{Change, Name};
+
+/// The number of plans that one git process lists. For more plans, it lists the whole plans directory, because the length of
+/// a command line is limited.
+const MOST_PLANS: usize = 1000;
 
 impl Sync<'_> {
     /// Returns the changes that delete records that are no longer needed:
@@ -118,7 +123,9 @@ impl Sync<'_> {
                 let step = self.step(&id, path, bytes.clone());
                 let is_shown = match record.state.has_ended() {
                     true => step.has_attempt_of(&record.id),
-                    false => path != self.path_in_repository(&id) && step.names_claim(&record.id),
+                    false => {
+                        self.step_at(path.as_bytes()).as_ref() != Some(&id) && step.names_claim(&record.id)
+                    }
                 };
                 if is_shown {
                     shown.insert(self.state.name_of(&id));
@@ -137,17 +144,15 @@ impl Sync<'_> {
         steps: &[StepId],
         is_excluded: fn(&Step, &Step) -> bool,
     ) -> Result<HashSet<StepId>, Error> {
-        let names = self.names_in(tip, steps);
-        let mut texts = self.texts(git, &names)?;
+        let mut texts = self.files_in(git, tip, steps)?;
         if texts.iter().any(Option::is_none) && self.is_partial(git)? && self.fetch_missing(git, tip)? {
-            texts = self.texts(git, &names)?;
+            texts = self.files_in(git, tip, steps)?;
         }
         let mut closed = HashSet::new();
         for (id, bytes) in steps.iter().zip(texts) {
-            let Some(there) = bytes.map(|it| self.step(id, &path_of(id), it)) else { continue };
-            let here = self.context.plans.read(Path::new(&path_of(id))).ok();
-            let here = here.map(|it| self.step(id, &path_of(id), it.bytes));
-            if there.is_closed() && !here.is_some_and(|here| is_excluded(&there, &here)) {
+            let there = bytes.map(|it| self.step(id, &path_of(id), it));
+            let Some(there) = there.filter(Step::is_closed) else { continue };
+            if !self.step_here(id)?.is_some_and(|here| is_excluded(&there, &here)) {
                 closed.insert(id.clone());
             }
         }
@@ -165,28 +170,74 @@ impl Sync<'_> {
         }
         let call = git.call(&["diff-tree", "-r", "--raw", "-z", "--no-abbrev", "--no-renames"]);
         let within: Vec<_> = Some(self.state.dir()).filter(|it| !it.is_empty()).into_iter().collect();
-        let changes = read_changes(&call.oids([&base, tip]).paths(within).run()?)?;
-        let changed: HashSet<_> = changes.into_iter().map(|it| it.path).collect();
-        let is_changed = |it: &&StepId| changed.contains(self.path_in_repository(it).as_bytes());
-        let steps: Vec<_> = steps.iter().filter(is_changed).cloned().collect();
-        let texts = |commit| self.texts(git, &self.names_in(commit, &steps));
-        let both = texts(&base)?.into_iter().zip(texts(tip)?);
-        let is_gone = |(before, now): (Option<Vec<u8>>, Option<Vec<u8>>)| {
-            before.is_some_and(|before| {
-                now.is_none_or(|now| before != now && merge::likeness(&before, &now) == 0)
-            })
+        // The old and the new text of each step. The new one is null if the step's file was removed.
+        let mut changed: HashMap<StepId, (Option<Oid>, Oid)> = HashMap::new();
+        for it in read_changes(&call.oids([&base, tip]).paths(within).run()?)? {
+            let Some(id) = self.step_at(&it.path) else { continue };
+            // A file that was only renamed, for example from `step-03.md` to `step-3.md`, has two entries.
+            let (before, now) = changed.entry(id).or_insert_with(|| (None, it.old.null()));
+            if it.old_mode != 0 {
+                *before = Some(it.old);
+            }
+            if it.new_mode != 0 {
+                *now = it.new;
+            }
+        }
+        let mut of_step = |id| {
+            let (before, now) = changed.remove(id)?;
+            Some((id, before.filter(|it| *it != now)?.to_string(), now.to_string()))
         };
-        Ok(steps.iter().zip(both).filter(|it| is_gone(it.1.clone())).map(|it| it.0.clone()).collect())
+        let changed: Vec<_> = steps.iter().filter_map(|it| of_step(it)).collect();
+        let before = self.texts(git, &changed.iter().map(|it| &it.1).collect::<Vec<_>>())?;
+        let now = self.texts(git, &changed.iter().map(|it| &it.2).collect::<Vec<_>>())?;
+        let is_gone = |before: Option<Vec<u8>>, now: Option<Vec<u8>>| {
+            before.is_some_and(|before| now.is_none_or(|now| merge::likeness(&before, &now) == 0))
+        };
+        let texts = changed.iter().zip(before.into_iter().zip(now));
+        Ok(texts
+            .filter_map(|((id, ..), (before, now))| is_gone(before, now).then(|| (*id).clone()))
+            .collect())
     }
 
-    /// The names of the files of steps in a commit, as `COMMIT:PATH`.
-    fn names_in(&self, commit: &Oid, steps: &[StepId]) -> Vec<Vec<u8>> {
-        steps.iter().map(|it| format!("{commit}:{}", self.path_in_repository(it)).into_bytes()).collect()
+    /// The files of steps in a commit; `None` for each step without a file.
+    fn files_in(&self, git: &Git, commit: &Oid, steps: &[StepId]) -> Result<Vec<Option<Vec<u8>>>, Error> {
+        let dir = Path::new(self.state.dir());
+        let name = |it: &StepId| format!("{commit}:{}", dir.join(path_of(it)).display());
+        let mut texts = self.texts(git, &steps.iter().map(name).collect::<Vec<_>>())?;
+        let missing: Vec<_> = (0..steps.len()).filter(|it| texts[*it].is_none()).collect();
+        if missing.is_empty() {
+            return Ok(texts);
+        }
+        // The file of step 3 can also be called `step-03.md`.
+        let plans: BTreeSet<_> = missing.iter().map(|it| dir.join(steps[*it].plan.as_str())).collect();
+        let plans = if plans.len() > MOST_PLANS { vec![dir.to_owned()] } else { plans.into_iter().collect() };
+        let entries = git.tree_entries(commit, &plans)?.into_iter();
+        let named: HashMap<_, _> = entries.filter_map(|it| Some((self.step_at(&it.path)?, it.oid))).collect();
+        let found = missing.into_iter().filter_map(|it| Some((it, named.get(&steps[it])?.to_string())));
+        let (places, oids): (Vec<_>, Vec<_>) = found.unzip();
+        for (place, text) in places.into_iter().zip(self.texts(git, &oids)?) {
+            texts[place] = text;
+        }
+        Ok(texts)
     }
 
-    fn path_in_repository(&self, step: &StepId) -> String {
-        let dir = self.state.dir();
-        if dir.is_empty() { path_of(step) } else { format!("{dir}/{}", path_of(step)) }
+    /// The step whose file has this path, which is relative to the repository.
+    fn step_at(&self, path: &[u8]) -> Option<StepId> {
+        let path = std::str::from_utf8(path).ok()?;
+        let (plan, file) = Path::new(path).strip_prefix(self.state.dir()).ok()?.to_str()?.split_once('/')?;
+        match classify(file) {
+            FileName::Step(number) => Some(StepId { plan: PlanId::new(plan), number }),
+            _ => None,
+        }
+    }
+
+    fn step_here(&self, id: &StepId) -> Result<Option<Step>, Error> {
+        let path = path_of(id);
+        match self.context.plans.read(Path::new(&path)) {
+            Ok(read) => Ok(Some(self.step(id, &path, read.bytes))),
+            // The file has another name, or is missing.
+            Err(_) => self.load(id),
+        }
     }
 
     pub(super) fn step(&self, id: &StepId, path: &str, bytes: Vec<u8>) -> Step {
@@ -229,8 +280,9 @@ impl Sync<'_> {
     }
 }
 
+/// The usual path of a step's file, relative to the plans directory.
 fn path_of(step: &StepId) -> String {
-    format!("{}/step-{}.md", step.plan, step.number)
+    format!("{}/{}", step.plan, step_file(&step.number))
 }
 
 /// Whether a step that is closed on the branch was reopened here: it is open here, and has all attempts of the branch's

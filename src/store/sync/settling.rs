@@ -42,6 +42,8 @@ impl Sync<'_> {
     /// Settles the records of this clone. `seen` is a current listing.
     pub(crate) fn settle(&self, seen: &Seen) -> Result<Vec<Settled>, Error> {
         let mut settled = Vec::new();
+        let is_moved = self.follow_files(&self.state.all_own(), false)?;
+        let seen = if is_moved { &self.state.seen() } else { seen };
         for own in self.state.all_own() {
             // Settling another record of the claim may have changed this one.
             let Some(own) = self.state.own_of(&own.name).filter(|it| it.claim == own.claim) else { continue };
@@ -51,12 +53,7 @@ impl Sync<'_> {
     }
 
     fn settle_one(&self, own: OwnRecord, seen: &Seen, is_undone: bool) -> Result<Option<Settled>, Error> {
-        // A running process is changing this record, or is about to write the step's file.
-        let is_busy = own
-            .writer
-            .as_ref()
-            .is_some_and(|it| it.state(self.context.plans.disk()) == ProcessState::Running);
-        if is_busy {
+        if self.is_busy(&own) {
             return Ok(None);
         }
         let (id, step) = self.located(&own)?;
@@ -73,16 +70,6 @@ impl Sync<'_> {
         }
         let own = self.with_value(own, id, step.as_ref())?;
         let is_of_here = is_undone || !self.is_of_other_tree(&own);
-        // The step can have another id in the files here, because of another branch, an interrupted command or another
-        // program.
-        let is_wanted = own.record().is_some() && own.wanted != Some(Wanted::Gone);
-        if *id != own.step && own.under.is_none() && is_of_here && is_wanted {
-            let is_moved = self.move_records(&[(own, id.clone())])?;
-            return match self.state.own(id).filter(|_| is_moved) {
-                Some(own) => self.settle_one(own, seen, is_undone),
-                None => Ok(None),
-            };
-        }
         // If the process died before it wrote the end of the work into the file, or if the end was undone, the file
         // decides. In other cases, the file may be older than the end of the work.
         let is_open = own.writer.is_some() || is_undone;
@@ -126,6 +113,31 @@ impl Sync<'_> {
         };
         self.take_back(&claim, id, step.as_ref())?;
         Ok(Some(Settled { step: id.to_string(), what: "lost", why: Some(why) }))
+    }
+
+    /// Moves the records of steps that have another id in the files here, because of another branch, an interrupted command
+    /// or another program. All are moved in one change, because two steps may have swapped their ids. Records of claims in
+    /// other working trees are moved only if `is_undone`. Returns whether any was moved, and with it the stored listing
+    /// changed.
+    pub(super) fn follow_files(&self, owns: &[OwnRecord], is_undone: bool) -> Result<bool, Error> {
+        let mut moves = Vec::new();
+        for own in owns.iter().filter(|it| it.under.is_none() && !it.is_lost && !self.is_busy(it)) {
+            let is_of_here = is_undone || !self.is_of_other_tree(own);
+            if !is_of_here || own.wanted == Some(Wanted::Gone) {
+                continue;
+            }
+            let id = self.located(own)?.0;
+            if id != own.step {
+                moves.push((own.clone(), id));
+            }
+        }
+        Ok(!moves.is_empty() && self.move_records(&moves)?)
+    }
+
+    /// Whether a running process is changing this record, or is about to write the step's file.
+    fn is_busy(&self, own: &OwnRecord) -> bool {
+        let disk = self.context.plans.disk();
+        own.writer.as_ref().is_some_and(|it| it.state(disk) == ProcessState::Running)
     }
 
     /// Undoes a lost claim in this working tree. The claim's record stays while the step's file in another working tree
@@ -262,7 +274,7 @@ impl Sync<'_> {
         Ok((own.step.clone(), step))
     }
 
-    fn load(&self, id: &StepId) -> Result<Option<Step>, Error> {
+    pub(super) fn load(&self, id: &StepId) -> Result<Option<Step>, Error> {
         match LoadQuery::step(id).load(self.context) {
             Ok(loaded) => Ok(loaded.plans.step(id).cloned()),
             Err(Error::NotFound { .. }) => Ok(None),
@@ -334,6 +346,8 @@ fn restored_one(context: &Context, id: &StepId) -> Result<Vec<Settled>, Error> {
         (None, None) => return Ok(Vec::new()),
     };
     let Some(sync) = Sync::of(context)? else { return Ok(Vec::new()) };
+    sync.follow_files(std::slice::from_ref(&own), true)?;
+    let own = state.of_claim(&own.claim).unwrap_or(own);
     let (all, seen) = (state.siblings(&own).into_iter().chain([own]), state.seen());
     let settled = all.map(|it| sync.settle_one(it, &seen, true));
     settled.filter_map(Result::transpose).collect()

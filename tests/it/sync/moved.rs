@@ -282,3 +282,71 @@ fn work_that_ended_in_one_working_tree_stays_ended_for_the_others() {
     assert_eq!(team.records(), ["p/1 completed ann"]);
     refused(&b.run("claim p:1"), "claimed");
 }
+
+#[test]
+fn steps_that_another_program_swaps_keep_both_claims() {
+    let team = Team::new();
+    let a = team.clone_of("a");
+    a.claim("p:1");
+    a.claim("p:2");
+    for line in ["step-1.md plans/p/x", "step-2.md plans/p/step-1.md", "x plans/p/step-2.md"] {
+        a.git(&format!("mv plans/p/{line}"));
+    }
+    let said = a.run("sync").ok();
+    assert!(!said.contains("lost"), "{said}");
+    assert_eq!(team.records(), ["p/1 claimed ann", "p/2 claimed ann"]);
+    a.run("done p:1").ok();
+    assert_eq!(team.records(), ["p/1 completed ann", "p/2 claimed ann"]);
+    a.run("done p:2").ok();
+    assert_eq!(team.records(), ["p/1 completed ann", "p/2 completed ann"]);
+}
+
+/// Two clones that have step 1 in `step-01.md`.
+fn with_leading_zero() -> Team {
+    let team = Team::new();
+    let (a, b) = (team.clone_of("a"), team.clone_of("b"));
+    a.git("mv plans/p/step-1.md plans/p/step-01.md");
+    a.commit_and_push();
+    b.git("pull -q");
+    team
+}
+
+#[test]
+fn a_step_that_is_closed_on_the_branch_is_recognized_under_any_file_name() {
+    let team = with_leading_zero();
+    let (a, b) = (team.clone_of("a"), team.clone_of("b"));
+    a.claim("p:1");
+    a.run("done p:1").ok();
+    a.commit_and_push();
+    b.run("sync").ok_code();
+    assert!(team.records().is_empty(), "{:?}", team.records());
+    refused(&b.run("claim p:1"), "claimed");
+    b.git("pull -q");
+    b.run("reopen p:1").ok();
+    b.claim("p:1");
+}
+
+#[test]
+fn a_step_that_is_moved_on_the_branch_is_recognized_under_any_file_name() {
+    let team = with_leading_zero();
+    let (a, b) = (team.clone_of("a"), team.clone_of("b"));
+    a.claim("p:1");
+    a.commit_and_push();
+    b.run("sync").ok_code();
+    assert_eq!(team.records(), ["p/1 claimed ann"], "the file is not that of a moved step");
+    a.run("release p:1").ok();
+    a.run("move p:1 --after 3").ok();
+    a.commit_and_push();
+    b.run("sync").ok_code();
+    refused(&b.run("claim p:1"), "claimed");
+}
+
+#[test]
+fn a_renamed_file_is_not_a_moved_step() {
+    let team = Team::new();
+    let (a, b) = (team.clone_of("a"), team.clone_of("b"));
+    a.git("mv plans/p/step-1.md plans/p/step-01.md");
+    a.commit_and_push();
+    b.run("sync").ok_code();
+    b.claim("p:1");
+}

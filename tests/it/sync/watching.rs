@@ -81,6 +81,18 @@ fn a_deleted_record_is_created_again_by_the_watching_process() {
 }
 
 #[test]
+fn a_claim_is_renewed_under_the_number_that_another_program_gave_its_step() {
+    let team = Team::new();
+    let (a, b) = (team.clone_of("a"), team.clone_of("b"));
+    b.claim("p:2");
+    b.git("mv plans/p/step-2.md plans/p/step-9.md");
+    a.claim("p:1");
+    b.make_renewals_due();
+    assert_eq!(first_event(&b), json!(["claimed_elsewhere", "p:1", null, "ann"]));
+    assert_eq!(team.records(), ["p/1 claimed ann", "p/2 claimed bob", "p/9 claimed bob"]);
+}
+
+#[test]
 fn a_claim_is_renewed_only_while_its_owner_may_be_at_work() {
     let team = Team::new();
     let (a, b) = (team.clone_of("a"), team.clone_of("b"));
