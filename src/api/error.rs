@@ -28,7 +28,7 @@ pub enum Error {
     WhichPlan { candidates: Vec<String>, is_active: bool, number: String },
     #[error("there is no step `{name}`")]
     NoSuchStep { name: String, steps: Vec<String> },
-    /// No phase of this name needs a confirmation: `confirm_phases` does not list it, and no step in it has a gate.
+    /// No phase of this name needs a confirmation: `confirm_phases` does not list it, and no step of the phase needs one.
     #[error("there is no phase `{name}` to confirm")]
     NoSuchPhase { name: String, plan: String, nearest: Option<String>, known: Vec<String> },
     #[error("{message}")]
@@ -41,7 +41,9 @@ pub enum Error {
     #[error("`{id}` waits for a person's confirmation")]
     ConfirmationNeeded { id: String, phase: Option<String> },
     /// Only a person may confirm, and it is not certain that the caller is one.
-    #[error("only a person at a terminal or in the browser can confirm; a step's own process cannot")]
+    #[error(
+        "only a person at a terminal or in the browser can confirm; a process that works on a claimed step cannot"
+    )]
     PersonNeeded { command: String },
     /// A step cannot be changed, because another worker has claimed it.
     #[error("`{id}` is claimed by {by}")]
@@ -50,8 +52,8 @@ pub enum Error {
     /// tree has no claim in force and the other worker's claim is only in the records.
     #[error("`{id}` is claimed by {by}")]
     Held { id: String, by: String },
-    /// A step is claimed by another worker, and the operation cannot take over the claim, for example because it removes or
-    /// archives the step's plan.
+    /// A step has a live claim, and the operation cannot take it over. If the operation removes, archives or renames a whole
+    /// plan, the claim can be the caller's own.
     #[error("`{id}` is claimed by {by}")]
     ClaimedWithin { id: String, by: String },
     /// Claims cannot be recorded where other working trees would see them, so two working trees could claim the same step.
@@ -61,9 +63,7 @@ pub enum Error {
     #[error("the claim `{claim}` is no longer valid")]
     ClaimGone { claim: String },
     /// The claim that the update names is no longer the current claim of its step.
-    #[error(
-        "the claim `{claim}` of `{id}` is no longer valid; the first result that comes too late is recorded as a note"
-    )]
+    #[error("the claim `{claim}` of `{id}` is no longer valid")]
     ClaimLost { id: String, claim: String },
     /// A command that came with the repository is not trusted yet, or cannot be trusted.
     #[error(
@@ -178,7 +178,9 @@ impl Error {
             Self::NoSuchStep { steps, .. } => format!("the plan's steps are {}", few(steps, MOST_NAMED)),
             Self::NoSuchPhase { nearest: Some(it), .. } => format!("did you mean `{it}`?"),
             Self::NoSuchPhase { known, plan, .. } if known.is_empty() => {
-                format!("no phase of `{plan}` needs a confirmation: `confirm_phases` names those that do")
+                format!(
+                    "no phase of `{plan}` needs a confirmation; to require one, add the phase to `confirm_phases`"
+                )
             }
             Self::NoSuchPhase { known, .. } => {
                 let named: Vec<_> = known.iter().map(|it| format!("`{it}`")).collect();
@@ -208,7 +210,7 @@ impl Error {
             }
             Self::ClaimedWithin { id, .. } => {
                 format!(
-                    "wait until the work is done, or end it with `planwatch release {id_word}`",
+                    "wait until the work is done, or release the claim: `planwatch release {id_word}`, with --force if it is not yours",
                     id_word = shell_word(id)
                 )
             }

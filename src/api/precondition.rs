@@ -70,5 +70,10 @@ pub(crate) fn check_looked_at(context: &Context) -> Result<(), Error> {
     if context.expected.as_ref().is_none_or(|it| it.is_checked.load(Ordering::Relaxed)) {
         return Ok(());
     }
-    Err(Error::usage("this request cannot have an etag as a condition", "repeat the request without it"))
+    Err(not_supported())
+}
+
+/// The error for a request with a precondition that its verb does not check.
+pub(crate) fn not_supported() -> Error {
+    Error::usage("this request cannot have an etag as a condition", "repeat the request without it")
 }

@@ -18,7 +18,6 @@ use crate::store::resolve::{self, Target};
 use crate::store::sync::foreign;
 use crate::store::transaction::{ChangeReport, Changed, Mode, Transaction};
 use crate::store::{fencing, leases, relink};
-use crate::text::typed::shell_word;
 
 #[derive(Debug, Clone, Default)]
 pub struct ArchiveRequest {
@@ -80,6 +79,7 @@ fn put_back(context: &Context, writing: &mut Transaction<'_>, text: &str) -> Res
         let plan = plan.ok_or_else(|| load::missing(context, &id))?;
         return Ok(unchanged(context, &plan, "already there, not archived"));
     };
+    precondition::check_plan(context, &Plans::new(vec![plan.clone()]), &plan)?;
     let from = directory_of(&plan);
     let to = from.strip_prefix(ARCHIVE).unwrap_or(&from).to_path_buf();
     carry(context, (writing, "restore"), &plan, &from, &to)?;
@@ -90,8 +90,8 @@ fn plan_of(target: Target) -> Result<PlanId, Error> {
     match target {
         Target::Plan(id) => Ok(id),
         Target::Step(step) => Err(Error::usage(
-            format!("`{}` is a step; plans are archived", step.id),
-            format!("name the plan `{}`, or `planwatch remove {}`", step.id.plan, shell_word(&step.id)),
+            format!("`{}` is a step; only a whole plan can be archived or restored", step.id),
+            format!("name its plan `{}`; `remove` and `undo` work on single steps", step.id.plan),
         )),
     }
 }

@@ -71,8 +71,8 @@ impl LogEvent {
             What::Attempt => {
                 with(format!("attempt {}", text(&self.outcome)).trim_end().to_owned(), &self.notes)
             }
-            What::Claim => format!("claimed as {to}"),
-            What::Released => format!("released {from}"),
+            What::Claim => format!("claimed with id {to}"),
+            What::Released => format!("released claim {from}"),
             What::Note => with("note".to_owned(), &self.notes),
             What::Depends => format!("depends on {}, was {}", or_nothing(&to), or_nothing(&from)),
             What::Title => format!("title `{to}`, was `{from}`"),

@@ -153,7 +153,7 @@ fn decide(
 /// Ends a lapsed claim as a new claim on the step would, but leaves the step unclaimed.
 fn decide_expired(context: &Context, plans: &Plans, step: &Step, who: &Caller) -> Result<StepUpdate, Error> {
     let Some(lapse) = plans.claims().lapse(step, context.now) else {
-        let hint = format!("`planwatch show {}` shows its owner", shell_word(&step.id));
+        let hint = format!("`planwatch show {}` shows its claim, if it has one", shell_word(&step.id));
         return Err(Error::conflict("not-lapsed", format!("`{}` has no lapsed claim", step.id), hint));
     };
     let is_at_limit = fencing::is_at_limit(context, step);

@@ -14,7 +14,7 @@ pub enum Look {
     Skipped,
     /// Only attempts have this look: the work was done in part.
     Partial,
-    /// The status or the outcome is not known, or is a word that planwatch does not know.
+    /// The status cannot be read, the outcome is missing, or the word is not one that planwatch knows.
     Unknown,
 }
 
@@ -80,7 +80,7 @@ impl Look {
         }
     }
 
-    /// One character, which can be read without colour; the terminal shows the same one.
+    /// One character, which can be read without colour. The terminal shows the same one.
     pub fn mark(self) -> char {
         match self {
             Self::Ready | Self::Waiting => '○',

@@ -283,8 +283,8 @@ impl Step {
     pub fn unclear_dependencies(&self) -> Option<&Problem> {
         let is_unclear = |it: &&Problem| match it.code {
             Code::DependencyMissing => !Plans::is_between_files(it),
-            // If the path is that of `plan.md`, the problem is in the Steps list, and the front matter's `depends` takes
-            // precedence.
+            // A problem of the Steps list has the path of `plan.md`. It is ignored, because it has this code only if the
+            // step's `depends` overrides the list.
             Code::DependenciesUnclear => it.path == self.path,
             Code::WrongType => it.message.starts_with("`depends` "),
             _ => false,

@@ -47,9 +47,8 @@ impl PlanSummaries {
         Self(of(self.0))
     }
 
-    /// Returns the plans, for rules, counts and the contents of a plan's own file without its body. Most steps are reduced,
-    /// so of a step only the fields that rules and counts need may be read. If a rule found a step ready, all fields of the
-    /// step may be read.
+    /// Returns the plans. Every field of a plan may be read, except `body`. Most steps are reduced, so of a step only the
+    /// fields that rules and counts need may be read. If a rule found a step ready, all fields of the step may be read.
     pub fn with_reduced_steps(&self) -> &Plans {
         &self.0
     }

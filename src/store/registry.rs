@@ -13,8 +13,8 @@
 //!
 //! # Time
 //! A registry with a clock of its own reports the age of each record and whether the record has lapsed ([`Standing`]). The
-//! statement that takes a record over checks this again. If the registry has no clock, `store::sync::seen` finds lapsed
-//! records by comparing listings.
+//! SQL statement that takes over a record checks again that the record has lapsed. If the registry has no clock,
+//! `store::sync::seen` finds lapsed records by comparing listings.
 
 pub(crate) mod git_refs;
 pub(crate) mod name;
@@ -116,8 +116,9 @@ pub(crate) enum RegistryError {
     /// The registry refused: no right to write, rejected credentials, or a repository with another hash algorithm.
     #[error("the registry refused: {0}")]
     Refused(String),
-    /// The registry is a database and has answered, but git's remote did not send the branch of the finished work.
-    #[error("the remote did not send its branch: {why}")]
+    /// The registry is a database and has answered, but the shared branch, which shows what work was merged, could not be
+    /// fetched from the git remote.
+    #[error("the shared branch could not be fetched from the git remote: {why}")]
     BranchNotFetched { why: String, is_refusal: bool },
     /// The registry answered, but another clone changed the record before each attempt.
     #[error("the record changed during each attempt")]

@@ -210,7 +210,7 @@ fn table(tools: &Value, executor: Option<&Value>) -> String {
             .collect()
     };
     let few = executor.map(names);
-    let heads = if few.is_some() { ("| | executor ", "|---|---") } else { ("| ", "|---") };
+    let heads = if few.is_some() { ("| effect | in `executor` ", "|---|---") } else { ("| effect ", "|---") };
     let _ = writeln!(table, "| tool | what it does {}|\n|---|---{}|", heads.0, heads.1);
     for tool in tools["tools"].as_array().into_iter().flatten() {
         let hints = &tool["annotations"];

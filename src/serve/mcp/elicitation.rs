@@ -170,7 +170,7 @@ pub(super) fn tools() -> Vec<Tool> {
         Tool::asking(
             ("delete_plan", "Delete a plan"),
             Effect::Removes,
-            "Asks the person, then moves the plan to _archive/. restructure_plan removes steps.",
+            "Asks the person, then moves the plan to _archive/. For steps, use restructure_plan.",
             ASKED,
             delete_plan,
         ),

@@ -16,7 +16,7 @@ const PARSE_ERROR: i64 = -32700;
 const INVALID_REQUEST: i64 = -32600;
 
 /// The deepest nesting of arrays and objects that the parser reads.
-const DEEPEST: usize = 128;
+const DEEPEST: usize = 127;
 
 /// RFC 8259 allows a parser to ignore it.
 const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
@@ -211,7 +211,7 @@ mod tests {
         };
         assert!(read(nested(DEEPEST - 3).as_bytes()).is_ok());
         let said = read(nested(DEEPEST).as_bytes()).unwrap_err().why;
-        assert_eq!(said, "the message has 130 arrays and objects inside each other; at most 128 are read");
+        assert_eq!(said, "the message has 129 arrays and objects inside each other; at most 127 are read");
         let strings = br#"{"a":"[[\"[[","b":[{}]}"#;
         assert_eq!(depth(strings), 3);
     }

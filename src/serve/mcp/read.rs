@@ -42,7 +42,7 @@ pub(super) fn tools() -> Vec<Tool> {
         Tool::of::<NextRequest>(
             ("peek_next_step", "Look at the next step"),
             Effect::Reads,
-            "Returns the next ready step, and why, without claiming it. Without a plan: of all active plans.",
+            "Returns the next ready step, and why, without claiming it. Without `plan`: in all active plans.",
             ("plan", "state why step:line? path?"),
             peek_next_step,
         ),

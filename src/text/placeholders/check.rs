@@ -159,7 +159,6 @@ fn below<'a>(value: Option<&'a Value>, path: &str) -> Option<Option<&'a Value>> 
         value = match known {
             Value::Object(map) => Some(map.get(part)?),
             Value::Array(_) if part.bytes().all(|it| it.is_ascii_digit()) => item(known),
-            Value::Array(_) if part == "length" => None,
             _ => return None,
         };
     }
@@ -231,6 +230,7 @@ mod tests {
         check_broken("{{#loop tags}}{{/loop}}", 1, 1, "no helper `loop`");
         check_broken("{{#each attempts}}{{title}}{{/each}}", 1, 19, "no value `title`");
         check_broken("{{#each attempts}}{{this.outcom}}{{/each}}", 1, 19, "no value `this.outcom`");
+        check_broken("{{tags.length}}", 1, 1, "no value `tags.length`");
         check_broken("{{#if (same title)}}{{/if}}", 1, 1, "no helper `same`");
         check_broken("{{@index}} {{../title}}", 1, 1, "no value `@index`");
         check_broken("{{#with title}}{{@index}}{{/with}}", 1, 16, "no value `@index`");

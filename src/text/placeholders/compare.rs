@@ -1,5 +1,6 @@
-//! The helpers `eq` and `ne` for front matter, where words stand for the texts of values: they compare the texts.
+//! The helpers that compare, for front matter. There, words stand for the texts of values; the helpers compare the texts.
 
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 use handlebars::{
@@ -16,7 +17,7 @@ struct Comparison<'a> {
 
 /// Registers the helpers. They replace those of handlebars, and differ from them only in the texts that they compare.
 pub(super) fn register<'a>(handlebars: &mut Handlebars<'a>, texts: &'a BTreeMap<String, String>) {
-    for name in ["eq", "ne"] {
+    for name in ["eq", "ne", "gt", "gte", "lt", "lte"] {
         handlebars.register_helper(name, Box::new(Comparison { name, texts }));
     }
 }
@@ -27,17 +28,39 @@ impl Comparison<'_> {
             let found = of.param(nth).filter(|it| !it.is_value_missing());
             found.map(|it| it.value()).ok_or(RenderErrorReason::ParamNotFoundForIndex(self.name, nth))
         };
-        let is_equal = self.are_equal(value(0)?, value(1)?);
-        Ok(is_equal == (self.name == "eq"))
+        let (a, b) = (value(0)?, value(1)?);
+        let order = || self.order(a, b);
+        Ok(match self.name {
+            "eq" => self.are_equal(a, b),
+            "ne" => !self.are_equal(a, b),
+            "gt" => order().is_some_and(Ordering::is_gt),
+            "gte" => order().is_some_and(Ordering::is_ge),
+            "lt" => order().is_some_and(Ordering::is_lt),
+            _ => order().is_some_and(Ordering::is_le),
+        })
+    }
+
+    /// The order of two texts or two numbers; a text that is compared with a number is read as a number. `None` for other
+    /// values.
+    fn order(&self, a: &Value, b: &Value) -> Option<Ordering> {
+        let number = |it: &Value| it.as_f64().or_else(|| self.text(it.as_str()?).parse().ok());
+        match (a, b) {
+            (Value::String(a), Value::String(b)) => Some(self.text(a).cmp(self.text(b))),
+            _ => number(a)?.partial_cmp(&number(b)?),
+        }
+    }
+
+    /// The text for which a word stands. Other texts stand for themselves.
+    fn text<'b>(&'b self, word: &'b str) -> &'b str {
+        self.texts.get(word).map_or(word, String::as_str)
     }
 
     fn are_equal(&self, a: &Value, b: &Value) -> bool {
-        let text = |it| self.texts.get(it).unwrap_or(it);
         match (a, b) {
             (Value::Array(a), Value::Array(b)) => {
                 a.len() == b.len() && a.iter().zip(b).all(|(a, b)| self.are_equal(a, b))
             }
-            (Value::String(a), Value::String(b)) => text(a) == text(b),
+            (Value::String(a), Value::String(b)) => self.text(a) == self.text(b),
             _ => a == b,
         }
     }
@@ -89,13 +112,22 @@ mod tests {
             ("eq l m", true),
             ("eq n 1", true),
             ("eq a n", false),
+            ("gt c a", true),
+            ("gt a b", false),
+            ("gte a b", true),
+            ("lt a \"y\"", true),
+            ("lte c a", false),
+            ("lt n 10", true),
+            ("gt \"10\" n", true),
+            ("gt a n", false),
         ] {
             let source = format!("k: {{{{#if ({call})}}}}yes{{{{else}}}}no{{{{/if}}}}\n");
             let wanted = if expected { "k: yes\n" } else { "k: no\n" };
             assert_eq!(fill(&source, &values).as_deref(), Ok(wanted), "{call}");
             let filled = fill_file(&format!("---\n{source}---\n"), &values);
             assert_eq!(filled, Ok(format!("---\n{wanted}---\n")), "{call}");
-            let block = format!("---\nk: {{{{#{call}}}}}yes{{{{else}}}}no{{{{/{}}}}}\n---\n", &call[..2]);
+            let name = call.split(' ').next().unwrap();
+            let block = format!("---\nk: {{{{#{call}}}}}yes{{{{else}}}}no{{{{/{name}}}}}\n---\n");
             assert_eq!(fill_file(&block, &values), Ok(format!("---\n{wanted}---\n")), "{call}");
         }
         assert!(fill_file("---\nk: {{eq a missing}}\n---\n", &values).is_err());

@@ -73,14 +73,14 @@ const CASES: [Case; 16] = [
         does: &["claim a:1"],
         what: "claim",
         events: &["a:1 - * ann - -"],
-        line: "a:1  claimed as *  by ann",
+        line: "a:1  claimed with id *  by ann",
     },
     Case {
         before: &["claim a:1"],
         does: &["release a:1"],
         what: "released",
         events: &["a:1 * - - - -"],
-        line: "a:1  released *",
+        line: "a:1  released claim *",
     },
     Case {
         before: &[],

@@ -150,7 +150,7 @@ fn cells(step: &StepTimeline, axis: Axis) -> String {
         let outcome = attempt.outcome.as_deref().unwrap_or_default();
         let shown = match outcome_look(outcome) {
             Look::Failed => ('✗', BAD),
-            Look::Partial => ('◐', BUSY),
+            Look::Partial => (Look::Partial.mark(), BUSY),
             Look::Unknown => ('?', PLAIN),
             // The bar already shows the other outcomes.
             _ => continue,

@@ -32,6 +32,7 @@ use axum::routing::{MethodFilter, MethodRouter, get, on};
 use serde_json::Value;
 
 use crate::api::context::Context;
+use crate::api::precondition;
 use crate::page::address::encoded;
 use crate::serve::http::etag::{IfMatch, tagged};
 use crate::serve::http::extract::Written;
@@ -103,6 +104,9 @@ fn method(route: Arc<Route>) -> MethodRouter<App> {
 async fn answered(app: &App, route: &Arc<Route>, request: Request) -> Result<Sent, Problem> {
     let (mut parts, body) = request.into_parts();
     let condition = IfMatch::from_request_parts(&mut parts, app).await?;
+    if condition.0.is_some() && route.takes_key() && !route.takes_condition() {
+        return Err(precondition::not_supported().into());
+    }
     let path = RawPathParams::from_request_parts(&mut parts, app).await;
     let path = path.map_err(|it| Problem::new(StatusCode::BAD_REQUEST, "name-invalid", it.body_text()))?;
     let path = path.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();

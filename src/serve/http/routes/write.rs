@@ -131,7 +131,7 @@ fn taking_away() -> Vec<Route> {
             .does(named("undo-list"), &[], undo_list),
         change(post("/api/undo", "undo", "undo"), "Undo a change, if its files have not changed since")
             .body::<UndoRequest>(dry())
-            .refuses(WRITING)
+            .refuses(MAKING)
             .by(take_back),
     ]
 }

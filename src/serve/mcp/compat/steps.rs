@@ -32,7 +32,7 @@ pub(super) fn tools() -> Vec<Tool> {
         Tool::new(
             ("add_step", "Add a step"),
             Effect::Adds,
-            "Adds a step: `description` is its text, or `title` with `notes`. The step goes to the end, or after \
+            "Adds a step. Its text is `description`, or `title` with `notes`. The step goes to the end, or after \
              `after_step` (2 -> 2.5), or to `step_number` or `position`. Without `title`, repeating a call with \
              `step_number` or `position` changes nothing.",
             STEP,
@@ -256,7 +256,8 @@ fn peek_next_step(call: &Call, mut given: Object) -> Result<Value, Refusal> {
         object["step_id"] = step.id.into();
         object["step_number"] = step.step_number;
         object["title"] = step.title.into();
-        object["description"] = result::cut(&text, result::TEXT).unwrap_or(text).into();
+        let rest = || format!("\n\n(the rest of the text is in {})", step.path);
+        object["description"] = result::cut(&text, result::TEXT).map_or(text, |it| it + &rest()).into();
     }
     Ok(object)
 }

@@ -40,7 +40,7 @@ pub(super) fn tools() -> Vec<Tool> {
             ("update_step", "Update a step"),
             Effect::Adds,
             "Sets a step's status and records `result` as an attempt. Pending lets a failed or \
-             blocked step be claimed again. Closing the last step completes the plan. Metadata merges by key.",
+             blocked step be claimed again. Closing the last open step completes the plan. Metadata merges by key.",
             CHANGED,
             update_step,
         ),
