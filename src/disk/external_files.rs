@@ -10,7 +10,6 @@ use super::file_system::FileKind;
 use super::plans_dir::{FILE_LIMIT, PlansDir};
 use super::reach::{Origin, Reach};
 
-const MAX_FILES: usize = 20_000;
 const MAX_DEPTH: usize = 8;
 const MAX_BYTES: usize = 256 << 20;
 
@@ -43,8 +42,7 @@ impl Reach<'_> {
     /// A file below the named directory that cannot be read or is too large is reported in [`OutsideFiles::unread`], and so
     /// is a directory that cannot be listed. Symbolic links in `path` are followed as far as `origin` allows. Links below
     /// the named directory are not followed. Hidden directories and `node_modules` are left out, except if `is_wanted`
-    /// accepts their path followed by `/`. Files below more than `MAX_DEPTH` directories, and files after the first
-    /// `MAX_FILES`, are left out, too.
+    /// accepts their path followed by `/`. Files below more than `MAX_DEPTH` directories are left out, too.
     pub fn read_all(
         &self,
         path: &Path,
@@ -72,7 +70,7 @@ impl Reach<'_> {
                 }
             };
             let Some(relative) = relative(entry.path(), &real) else { continue };
-            if !entry.file_type().is_file() || !is_wanted(&relative) || found.files.len() >= MAX_FILES {
+            if !entry.file_type().is_file() || !is_wanted(&relative) {
                 continue;
             }
             // Links are not followed here, because a directory may have been replaced by a link since it was listed.

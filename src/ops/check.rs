@@ -16,6 +16,7 @@ use crate::plan::model::{Plan, Step};
 use crate::plan::plans::Plans;
 use crate::plan::problem::{Code, Problem, Severity};
 use crate::plan::records::Attempt;
+use crate::plan::rules;
 use crate::plan::time::Time;
 use crate::plan::words::StepStatus;
 use crate::store::changed_after_removal;
@@ -155,7 +156,7 @@ pub(crate) fn problems_of_plan(context: &Context, plans: &Plans, plan: &Plan) ->
         found.extend(step.problems.iter().cloned());
         found.extend(future_time(context, step));
         found.extend(claimed_twice(step));
-        found.extend(waits_for_open(plans, step));
+        found.extend(waits_for_open(plans, plan, step));
     }
     found
 }
@@ -177,11 +178,11 @@ fn claimed_twice(step: &Step) -> Option<Problem> {
 
 /// Reports a completed step with an open dependency. A merge of two branches can cause this even if neither branch has
 /// such a step.
-fn waits_for_open(plans: &Plans, step: &Step) -> Option<Problem> {
+fn waits_for_open(plans: &Plans, plan: &Plan, step: &Step) -> Option<Problem> {
     if !step.status.is(StepStatus::Completed) {
         return None;
     }
-    let open = step.depends.iter().filter_map(|it| plans.step(it)).find(|it| !it.is_closed())?;
+    let open = rules::open_dependency_ids(plans, plan, step).find_map(|it| it.1)?;
     let message = format!("it is completed, but depends on the open step `{}`", open.id);
     let hint = "reopen it, or remove the dependency";
     Some(Problem::of_file(&step.path, Code::WaitsForOpen, message, hint))

@@ -140,7 +140,9 @@ pub fn waited_for<'a>(plans: &'a Plans, plan: &'a Plan, step: &'a Step) -> impl 
     open_dependency_ids(plans, plan, step).map(|(id, _)| id).chain(before)
 }
 
-fn open_dependency_ids<'a>(
+/// Returns the open dependencies of a step with their ids; `None` for a dependency that does not exist. Of the steps in its
+/// ranges, at most [`MOST_SPELLED_OUT`] are returned.
+pub(crate) fn open_dependency_ids<'a>(
     plans: &'a Plans,
     plan: &'a Plan,
     step: &'a Step,

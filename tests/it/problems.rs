@@ -263,6 +263,13 @@ fn warnings_of_contents(seen: &Seen) {
         ],
         &["plans/a/step-2.md:1:1: waits-for-open"],
     );
+    // A range of more than 100 steps is not expanded into single dependencies.
+    let text = |n: u32| if n == 60 { "# Open\n" } else { "---\nstatus: completed\n---\n# S\n" };
+    let mut files: Vec<_> = (1..=120).map(|n| (format!("a/step-{n}.md"), text(n))).collect();
+    let last = "---\nstatus: completed\n---\n# Last\n\n## Dependencies\n\nSteps 1-120\n";
+    files.extend([("a/plan.md".to_owned(), PLAN.1), ("a/step-200.md".to_owned(), last)]);
+    let files: Vec<_> = files.iter().map(|(path, text)| (path.as_str(), *text)).collect();
+    seen.check(&files, &["plans/a/step-200.md:1:1: waits-for-open"]);
     let twice = "---\nstatus: pending\nattempts:\n  - at: 2026-01-01T00:00:00Z\n    by: bob\n    outcome: expired\n    \
                  notes: claimed twice\n---\n# One\n";
     seen.check(&[PLAN, ("a/step-1.md", twice)], &["plans/a/step-1.md:1:1: claimed-twice"]);

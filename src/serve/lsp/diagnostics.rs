@@ -15,6 +15,7 @@ use crate::plan::model::{Plan, Step};
 use crate::plan::plans::{self, Plans};
 use crate::plan::problem::{Code, Problem, Severity};
 use crate::plan::references;
+use crate::plan::rules;
 use crate::text::front_matter;
 use crate::text::line_index::{self, Place};
 use crate::text::markdown;
@@ -194,7 +195,7 @@ fn of_step(plans: &Plans, (plan, step): (&Plan, &Step), problem: &Problem) -> Ve
             others.map(here).collect()
         }
         Code::WaitsForOpen => {
-            let open = step.depends.iter().filter_map(|it| plans.step(it)).filter(|it| !it.is_closed());
+            let open = rules::open_dependency_ids(plans, plan, step).filter_map(|it| it.1);
             let open = open.take(MOST_SHOWN).filter_map(|it| Some((it, file_of(plans, it)?)));
             open.map(|(it, path)| Related::new(path, Place::START, format!("`{}` is open", it.id))).collect()
         }
