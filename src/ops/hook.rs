@@ -58,8 +58,7 @@ fn briefing(report: &StatusReport) -> Option<String> {
     if report.plans.is_empty() {
         return None;
     }
-    let total: usize = report.plans.iter().map(|it| it.steps_total).sum();
-    let closed: usize = report.plans.iter().map(|it| it.steps_completed + it.steps_skipped).sum();
+    let (closed, total) = report.n_steps(|_| true);
     let mut lines =
         vec![format!("- {} open, {closed} of {total} steps closed\n", count(report.plans.len(), "plan"))];
     let ready = report.ready.iter().map(|it| named(&it.step));

@@ -2,6 +2,8 @@
 
 mod elsewhere;
 
+use std::collections::HashSet;
+
 use serde_json::{Value, json};
 
 use crate::api::context::Context;
@@ -103,6 +105,18 @@ impl StatusReport {
     /// How many of the plans are drafts, which are not worked on yet.
     pub fn n_drafts(&self) -> usize {
         self.plans.iter().filter(|it| is_draft(it)).count()
+    }
+
+    /// The number of closed steps and of all steps of the plans that `is_counted` accepts. The steps of a program include
+    /// those of its plans, so these plans are left out.
+    pub fn n_steps(&self, is_counted: fn(&PlanShape) -> bool) -> (usize, usize) {
+        let counted = || self.plans.iter().filter(|it| is_counted(it));
+        let ids: HashSet<_> = counted().map(|it| it.id.as_str()).collect();
+        let is_in_program = |it: &PlanShape| it.program.as_ref().is_some_and(|it| ids.contains(it.as_str()));
+        let steps = counted().filter(|it| !is_in_program(it));
+        steps.fold((0, 0), |(closed, total), it| {
+            (closed + it.steps_completed + it.steps_skipped, total + it.steps_total)
+        })
     }
 
     pub fn to_json(&self) -> Value {

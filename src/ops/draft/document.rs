@@ -51,7 +51,7 @@ pub(super) fn new(context: &Context, request: &DraftRequest) -> Result<Document,
     let wanted = PlanId::new(id::slug(&name, &|_| false));
     if load::taken_names(context).iter().any(|it| it.eq_ignore_ascii_case(wanted.as_str())) {
         let hint = format!(
-            "`planwatch draft {} --continue` continues a draft; otherwise choose another name",
+            "`planwatch draft {} --continue` continues a draft; for a new draft, choose another name",
             shell_word(&wanted)
         );
         return Err(Error::conflict("plan-exists", format!("there is a plan `{wanted}` already"), hint));

@@ -370,6 +370,9 @@ fn last_object(text: &str) -> Option<Value> {
     starts.iter().rev().find_map(read)
 }
 
+/// The maximum number of characters of a `verify` command's output in the notes. With it, the command still fits.
+const MOST_PRINTED: usize = 3_000;
+
 fn why_failed(command: &str, how: &ExitKind, code: Option<i32>, ended: &Ended) -> String {
     let why = match (how, code) {
         (ExitKind::TimedOut | ExitKind::Idle, _) => "took too long".to_owned(),
@@ -380,6 +383,8 @@ fn why_failed(command: &str, how: &ExitKind, code: Option<i32>, ended: &Ended) -
     let said = plain(&String::from_utf8_lossy(&ended.output));
     let tail: Vec<_> = said.trim().lines().collect();
     let tail = tail[tail.len().saturating_sub(40)..].join("\n");
+    let n_cut = tail.chars().count().saturating_sub(MOST_PRINTED);
+    let tail: String = tail.chars().skip(n_cut).collect();
     format!("`{command}` {why}\n{tail}").trim().to_owned()
 }
 
@@ -404,6 +409,15 @@ pub(super) fn plain(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_failed_command_is_named_although_it_printed_much() {
+        let output = format!("{}\n", "x".repeat(200)).repeat(60).into_bytes();
+        let ended = Ended { how: ExitKind::Exited, exit_code: Some(1), output };
+        let text = why_failed("make", &ExitKind::Exited, Some(1), &ended);
+        assert!(text.starts_with("`make` ended with exit code 1\nx"), "{text}");
+        assert!(text.chars().count() < 3_100);
+    }
 
     #[test]
     fn the_last_object_is_the_answer() {

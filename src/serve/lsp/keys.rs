@@ -65,7 +65,7 @@ const OF_STEPS: [(&str, &str); 21] = [
     ("confirmed", "The confirmation: `{by, at, note}`. `planwatch confirm` writes it."),
     ("verify", "Commands that must succeed before a run counts the step as completed."),
     ("touches", "Globs of the files that the work changes. Without it they are unknown; `[]` means none."),
-    ("result", "The outcome, as other tools write it. planwatch reads it and never writes it."),
+    ("result", "The outcome, as other tools write it. planwatch changes it only with `set`."),
     ("notes", "Notes, oldest first: `{at, type, by, text}` each. `planwatch note` adds one."),
     (
         "attempts",

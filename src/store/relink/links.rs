@@ -18,7 +18,7 @@ use crate::store::{knowledge, load};
 const MOST_NAMED: usize = 6;
 
 /// The directories whose files planwatch does not rewrite: they are written once, or only by people.
-const NOT_RELINKED: [&str; 4] = [decision::DIRECTORY, insight::DIRECTORY, script::DIRECTORY, "_prompts"];
+const NOT_RELINKED: [&str; 3] = [decision::DIRECTORY, insight::DIRECTORY, script::DIRECTORY];
 
 /// The plan or the step's file that is renamed.
 #[derive(Debug, Clone, Copy)]

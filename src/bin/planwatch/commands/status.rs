@@ -140,10 +140,9 @@ fn screen(report: &StatusReport, closed: usize, now: Time, room: &Room, last: &s
 
 /// The progress of all open plans in one line, and the number of drafts.
 fn sum(report: &StatusReport) -> String {
-    let open = || report.plans.iter().filter(|it| !status::is_draft(it));
-    let total = open().map(|it| it.steps_total).sum();
-    let closed = open().map(|it| it.steps_completed + it.steps_skipped).sum();
-    let sum = format!("{}  {}", count(open().count(), "open plan"), bar(closed, total));
+    let (closed, total) = report.n_steps(|it| !status::is_draft(it));
+    let n_open = report.plans.len() - report.n_drafts();
+    let sum = format!("{}  {}", count(n_open, "open plan"), bar(closed, total));
     let incomplete = report.plans.iter().filter(|it| status::is_draft(it) && it.incomplete).count();
     match (report.n_drafts(), incomplete) {
         (0, _) => format!("{sum}\n"),

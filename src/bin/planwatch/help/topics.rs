@@ -153,7 +153,7 @@ const JSON: &str = "\
 Errors are one object on stderr:
   {\"error\": {\"code\", \"message\", \"hint\", \"details\"}}
 No field contains the time of the answer. The same files give the same output,
-except for what is overdue, stale or lapsed.
+except for what is overdue, stale, lapsed or recently finished.
 ";
 
 const EXIT_CODES: &str = "\
