@@ -42,7 +42,7 @@ pub struct Agent {
     pub idle: Option<Duration>,
     /// The key in the agent's JSON answer under which the cost in US dollars is found.
     pub cost: Option<String>,
-    /// The key in the agent's JSON answer under which the text is found.
+    /// The key in the agent's JSON answer under which the agent's message is found.
     pub answer: Option<&'static str>,
     /// A text that says how the options of a preset were checked, and for which release of the agent. `None` if the command
     /// does not come from a preset.
@@ -272,7 +272,7 @@ fn subject_of(context: &Context, name: &str, command: String, prompt: PromptBy) 
     }
 }
 
-/// Of the agents' commands in the repository's configuration, those that run only if they are trusted.
+/// The agents' commands in the repository's configuration that run only if they are trusted.
 pub fn wanting_trust(context: &Context) -> Vec<Subject> {
     let is_preset = |name: &str| name == SHELL || PRESETS.iter().any(|it| it.name == name);
     let of = context.config.agents.iter().filter(|(name, it)| !is_preset(name) && it.command.is_some());

@@ -8,8 +8,8 @@ use crate::plan::rules::{self, Obstacle};
 use crate::plan::time::Time;
 use crate::plan::words::{PlanStatus, StepStatus};
 
-/// The most urgent reason why a plan needs attention: an error in its file, or a step that needs attention. Summaries of the
-/// plans are sufficient.
+/// The most urgent reason why a plan needs attention: an error in its file, or a step that needs attention. The plans may be
+/// summaries (`plan::summary`).
 pub(crate) fn of_plan(plans: &Plans, plan: &Plan, now: Time, stale_seconds: i64) -> Option<Reason> {
     if plan.is_archived {
         return None;

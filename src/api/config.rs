@@ -10,7 +10,7 @@ use crate::plan::problem::{Code, Problem};
 use crate::plan::time;
 use crate::plan::words::{PlanStatus, StepStatus, Words, nearest};
 
-/// The name of the configuration file, next to the plans directory or at the repository's root.
+/// The name of the configuration file. The nearest one at or above the working directory is used.
 pub const CONFIG_FILE: &str = "planwatch.toml";
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -334,8 +334,12 @@ impl Reader<'_> {
                     let hint = "remove the line".to_owned();
                     self.report(self.place(&word), format!("`{word}` is already a status word"), hint);
                 }
-                means => {
-                    let means = means.unwrap_or_default();
+                None => {
+                    let (message, hint) =
+                        (format!("the value of `{word}` is not a text"), "put it in quotes");
+                    self.report(self.place(&word), message, hint.to_owned());
+                }
+                Some(means) => {
                     let near = common.nearest::<StepStatus>(means);
                     let hint =
                         near.map_or_else(|| "name a status".to_owned(), |it| format!("did you mean `{it}`?"));

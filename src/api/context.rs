@@ -54,14 +54,14 @@ impl Planned {
     }
 }
 
-/// The text of an editor's save that raced with a write and is not in the saved file.
+/// A text that was preserved because it is in no plan file, usually an editor's save that raced with a write.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct KeptSave {
     /// The file, relative to the plans directory.
     pub path: String,
     /// The path at which the save is stored, relative to the plans directory.
     pub kept: String,
-    /// `late`, `overtaken` or `interrupted`.
+    /// The reason: `late`, `overtaken` or `interrupted`; see `disk::KeptWhy`.
     pub why: String,
 }
 
@@ -186,7 +186,8 @@ pub enum Notice {
     IndexRebuilt { why: String },
     /// The index on disk could not be used or updated. This answer uses data in memory instead.
     IndexInMemory { why: String },
-    /// The text of a save that raced with a write of planwatch is not in the file; it was stored at the path `kept`.
+    /// A text that is in no plan file was stored at the path `kept`. Usually it is a save that raced with a write of
+    /// planwatch.
     Kept { path: String, kept: String, why: String },
     /// A change was made, but its record for `undo` could not be written.
     NotRecorded,

@@ -65,7 +65,7 @@ impl<F: Fn() -> Option<Generation> + Send + Sync> DaemonClient for F {
 /// The directories that have to be read for an answer about one plan, in addition to those that the plan itself names.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Dependents {
-    /// The plan's own directory, and directories with names that some file systems treat as the same name.
+    /// The plan's own directory, and directories whose names some file systems treat as equal to its name.
     pub spellings: Vec<Key>,
     /// All directories with non-ASCII names, because an id may spell such a name in another Unicode form.
     pub odd: Vec<Key>,

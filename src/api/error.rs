@@ -36,7 +36,7 @@ pub enum Error {
     /// The change was conditional on a version that the caller had read, and that version is no longer current.
     #[error("`{id}` does not match the expected version")]
     NotExpected { id: String, etag: Option<String>, now: Box<Value> },
-    #[error("`{id}` waits for {}", open.join(", "))]
+    #[error("`{id}` waits for {}", few(open, MOST_NAMED))]
     DependenciesOpen { id: String, open: Vec<String> },
     #[error("`{id}` waits for a person's confirmation")]
     ConfirmationNeeded { id: String, phase: Option<String> },
@@ -49,7 +49,7 @@ pub enum Error {
     #[error("`{id}` is claimed by {by}")]
     Claimed { id: String, by: String },
     /// Like [`Self::Claimed`], in two other cases: the caller wants to claim the step, or the step's file in this working
-    /// tree has no claim in force and the other worker's claim is only in the records.
+    /// tree has no claim in force and the other worker's claim is recorded only outside the file.
     #[error("`{id}` is claimed by {by}")]
     Held { id: String, by: String },
     /// A step has a live claim, and the operation cannot take it over. If the operation removes, archives or renames a whole
@@ -338,10 +338,10 @@ impl Error {
     }
 }
 
-/// The most steps or phases that the message or the hint of an error names.
+/// The maximum number of names in a shortened list of steps or phases; see [`few`].
 const MOST_NAMED: usize = 20;
 
-/// The most plans or files that the message or the hint of an error names.
+/// The maximum number of names in a shortened list of plans or files; see [`few`].
 const MOST_PLANS: usize = 12;
 
 /// The first `most` names, and how many more there are.
@@ -380,7 +380,7 @@ fn on_one_line(command: &str) -> String {
 
 fn trust_hint(subject: &Subject) -> String {
     if subject.fault.is_some() {
-        return "write out the name of each file that it runs, or put the command into a script and run that"
+        return "write out the name of each file that the command runs, or put the command into a script file and run that file"
             .to_owned();
     }
     let Subject { name, hash, files, .. } = subject;

@@ -134,8 +134,8 @@ impl RequestKey {
         *self.pending.lock().unwrap_or_else(PoisonError::into_inner) = pending;
     }
 
-    /// Sets the record that is stored for the key when the change is written. No record is stored if the change is excluded,
-    /// or if the request makes several changes.
+    /// Sets the record that is stored for the key when the change is written. No record is stored if the change is not the
+    /// requested one, or if the request makes several changes.
     pub(crate) fn prepare_record(&self, verb: &str, paths: Vec<String>, diff: impl FnOnce() -> String) {
         let pending = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
         if pending.is_excluded || self.is_of_many.load(Ordering::Relaxed) {

@@ -52,8 +52,8 @@ pub struct Covered {
 ///
 /// The hash covers the line, the directory, and the contents of all files and directories of the repository that a word of
 /// the line names. A word can name a path relative to the directory, to the repository's root, or to a directory that
-/// another word names. [`shell::read`] leaves out files that the line only writes or tests, and a word that is probably the
-/// name of a task is not taken for a directory.
+/// another word names. [`shell::read`] leaves out files that the line only writes or tests. A word that is probably the name
+/// of a task, such as `build` in `make build`, is not taken for a directory.
 ///
 /// If some words are known only when the line runs, the hash covers the whole repository, except git's and planwatch's own
 /// directories and the files of plans and steps.

@@ -319,8 +319,8 @@ impl Locked<'_> {
             return DiskError::Uncertain { path: path.to_path_buf(), kept: kept.kept, source };
         }
         self.sync_parent(path).ok();
-        // The second exchange displaced our own version, which is no longer needed, or a save of another program over our
-        // version. Such a save is preserved.
+        // The second exchange displaced either our own version, which is no longer needed, or another program's save that
+        // had replaced it. Such a save is preserved.
         if self.read_displaced(&draft.version.path).is_ok_and(|(bytes, _)| bytes == new) {
             self.release(&draft.version, Content::of(new));
         } else {
@@ -416,7 +416,7 @@ impl Locked<'_> {
     }
 
     /// Renames a displaced save: the new name contains the hash of the text that planwatch made from the save. If another
-    /// text later replaces planwatch's text, the save is reported.
+    /// program then replaces planwatch's text, the save is reported.
     fn record_derived_text(&self, save: &Version, base: Content, new: Content) -> Version {
         self.rename_version(save, VersionName { origin: Origin::Race, base, new, ..save.name.clone() })
     }

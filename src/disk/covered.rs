@@ -112,7 +112,7 @@ impl Covered<'_> {
 
     fn add_path(&mut self, path: &Path, with_directories: bool) {
         self.links(path);
-        // If nothing exists at this path, nothing is added. A file that is created here later changes the hash.
+        // If nothing exists at this path, nothing is added. If a file is created here later, the hash changes.
         let Ok(real) = self.disk.canonical(path) else { return };
         if !real.starts_with(&self.root) {
             return;
@@ -238,7 +238,7 @@ impl Covered<'_> {
         }
         match self.read(real) {
             Ok(Some(bytes)) => self.note(real, content(b"file", &bytes)),
-            Ok(None) => self.fault(format!("it covers files of more than {} MiB", MAX_BYTES >> 20)),
+            Ok(None) => self.fault(format!("it covers more than {} MiB of files", MAX_BYTES >> 20)),
             Err(_) => self.fault(format!("`{}` cannot be read", shown(&self.inside(real), ""))),
         }
     }

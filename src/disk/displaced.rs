@@ -22,7 +22,7 @@ use super::names::{
 use super::plans_dir::PlansDir;
 use super::runtime;
 
-/// A mode bit that the draft of an existing file's new version has until all its bytes are written.
+/// A mode bit that marks the draft of a new version of an existing file until all bytes of the draft are written.
 ///
 /// The bit distinguishes a truncated draft of a killed process from a late write of an editor.
 pub(super) const DRAFT: u32 = 0o1000;
@@ -41,8 +41,8 @@ pub struct Kept {
 pub enum KeptWhy {
     /// An editor wrote into a version that had just been replaced.
     Late,
-    /// Another program saved at the same time, and another text than this one is in the file. Usually two saves raced with a
-    /// write, and this is the earlier one.
+    /// Another program saved at the same time, and the file now contains a different text from this one. Usually two saves
+    /// raced with a write, and this is the earlier one.
     Overtaken,
     /// The text from before a write that was interrupted, usually a write in place; or a text from the journal of a batch
     /// that a command discarded.

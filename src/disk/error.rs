@@ -156,7 +156,7 @@ impl DiskError {
                      gives it up: the part that was done stays"
                 ));
             }
-            Self::NotAFile { .. } => "put a regular file there, or rename it",
+            Self::NotAFile { .. } => "rename it, or replace it with a regular file",
             Self::NotADirectory { .. } => "name a directory",
             Self::LeadsOut { .. } => "copy the file into the plans directory instead of linking to it",
             Self::LeadsOutOfProject { .. } => "remove the link, or replace it with a file of the project",
@@ -166,7 +166,7 @@ impl DiskError {
             Self::TooLarge { .. } => "move what is not plan text into a file of its own",
             Self::FileChanged { .. } => "save the file in the editor, then try again",
             Self::HalfSaved { .. } | Self::Vanished { .. } => {
-                "nothing was written; try again when the editor has finished, in two seconds at the latest"
+                "nothing was written; try again when the editor has finished, or after two seconds"
             }
             Self::InUse { .. } => "close the file in the other program, then try again",
             Self::Mounted { .. } => {

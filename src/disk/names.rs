@@ -1,7 +1,7 @@
 //! Checks the paths that callers pass, and encodes and parses the names of displaced versions.
 //!
-//! A displaced version's name contains everything that is needed to classify it without reading another file: when it
-//! was made, its expected content, and its origin.
+//! A displaced version's name contains what is needed to classify it: when it was made, its expected content, and its
+//! origin. Only for a save that raced with a write are the plan file and the names of later versions needed, too.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};

@@ -16,8 +16,8 @@ use super::file_system::{Against, Disk, DiskFile, FileKind, Lease, Open, Rename,
 use super::fs_ops::is;
 use super::plans_dir::PlansDir;
 
-/// How long before [`OpenTexts::put`] an open text was modified, according to its stat. The text is complete, so it must
-/// not look like a file that is being saved at this moment.
+/// The age of an open text at the time of [`OpenTexts::put`], according to its stat. The text is complete, so it must not
+/// look like a file that is being saved at this moment.
 const AGE_NS: i128 = 10_000_000_000;
 
 #[derive(Clone, Debug)]

@@ -110,14 +110,14 @@ pub(super) enum Last {
 }
 
 impl LastWrites {
-    /// `None` if the log has no write and no rename of this file. Removals, and creations and renames that were undone, do
-    /// not count.
+    /// `None` if the log has no write and no rename of this file. The undo of a removal counts as a write. Other removals do
+    /// not count, and neither do creations and renames that were undone.
     pub(super) fn of(&self, relative: &Path) -> Option<Last> {
         // The newest line comes first. Only lines that contain the path, and lines that record an undo, are decoded.
         let mut path = relative.to_path_buf();
         let mut wanted = serde_json::to_string(&Text::of(&path)).ok()?;
         let mut undone = BTreeSet::new();
-        // The text that was replaced by the oldest undone write found so far, and that `undo` has restored.
+        // The text that `undo` restored: the text from before the oldest undone write found so far.
         let mut back = None;
         for line in self.0.rsplit('\n') {
             if !line.contains(&wanted) && !line.contains("\"undone\"") {

@@ -163,7 +163,7 @@ impl PlansDir {
         self.prepare(Making::Not).ok()
     }
 
-    /// Like [`Self::state_dir`], but does not check again a directory that was found before.
+    /// Like [`Self::state_dir`], but a directory that was found before is not checked again.
     pub(super) fn known_state_dir(&self) -> PathBuf {
         let known =
             self.home.lock().unwrap_or_else(PoisonError::into_inner).as_ref().map(|it| it.dir.clone());
@@ -176,8 +176,7 @@ impl PlansDir {
         dir.strip_prefix(&self.root).unwrap_or(Path::new(self.runtime)).join(name)
     }
 
-    /// Whether `.planwatch` contains the state of another user, of another state home, or of the author of a
-    /// repository.
+    /// Whether `.planwatch` contains the state of another user or of another state home, or came with a repository.
     pub fn has_foreign_state(&self) -> bool {
         let main = self.root.join(self.runtime);
         !is_missing(&*self.disk, &main) && self.found_home().is_none_or(|it| it.dir != main)

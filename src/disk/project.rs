@@ -1,9 +1,9 @@
 //! At a user's request, writes a few files of a project that are outside of its plans.
 //!
-//! These files belong to the user and may be open in an editor. Therefore they are written like plan files: under a
-//! lock, and as one batch with a journal. Displaced versions are stored and compared again later. The journal and the
-//! versions are in the state directory of the plans, or in a hidden directory of the project. Symbolic links are
-//! followed inside the project; a link that leads out of it is an error.
+//! These files belong to the user and may be open in an editor. Therefore they are written like plan files: under a lock,
+//! and as one batch with a journal. Displaced versions are stored, and are checked later for late writes by an editor. The
+//! journal and the versions are in the state directory of the plans, or in a hidden directory of the project. Symbolic links
+//! are followed inside the project; a link that leads out of it is an error.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -55,7 +55,7 @@ impl PlansDir {
     }
 
     /// The machine's clock, in nanoseconds since 1970. A file that was modified at this moment may still change without
-    /// getting a new stamp.
+    /// getting a new time stamp.
     pub fn now_ns(&self) -> i128 {
         self.disk.now_ns()
     }

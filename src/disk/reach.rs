@@ -132,7 +132,8 @@ impl<'a> Reach<'a> {
     }
 }
 
-/// Whether this is one of planwatch's tokens, stamps or keys, which must stay secret.
+/// Whether this is a token or a key of planwatch, or the stamp of a state directory (see `runtime`). All of them must stay
+/// secret.
 fn is_secret(real: &Path, closed: &[PathBuf]) -> bool {
     let name = |it: Option<&OsStr>| it.unwrap_or_default().to_ascii_lowercase();
     let file = name(real.file_name());

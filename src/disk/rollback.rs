@@ -333,8 +333,8 @@ fn put_text(journal: &Journal, n: usize) -> Option<Content> {
 }
 
 /// Reverts the change from `before` to `after` in a text that an editor made from `after`. `None` if the text is `after`
-/// itself, if the change only removed text, or if the text neither begins like `after` up to the end of the change nor ends
-/// like `after` from the start of the change.
+/// itself, if the change only removed text, or if the text neither starts with the part of `after` up to the end of the
+/// change nor ends with the part from the start of the change.
 fn without(text: &[u8], before: &[u8], after: &[u8]) -> Option<Vec<u8>> {
     let n_before = before.iter().zip(after).take_while(|(old, new)| old == new).count();
     let (old, new) = (&before[n_before..], &after[n_before..]);

@@ -89,9 +89,9 @@ pub(super) fn prepare(
     if let Some(home) = seeker.find()? {
         return Ok(home);
     }
-    // Two processes may do this at the same time, so the plans directory itself, which both share, is locked. Locking
-    // may be impossible, or a writer whose `.planwatch` was deleted may hold the lock for long. Even without the lock,
-    // the renames in `build` never replace anything.
+    // Two processes may do this at the same time, so the plans directory itself, which both share, is locked. The lock may
+    // be unavailable: the file system has no locks on directories, or a writer still holds the lock although its
+    // `.planwatch` was deleted. Then this continues without the lock, because the renames in `build` never replace anything.
     let patience = if is_locked { Duration::ZERO } else { MAKING };
     let _meeting = disk.lock(root, patience).ok().flatten();
     if let Some(home) = seeker.find()? {
@@ -167,7 +167,7 @@ impl<'a> Seeker<'a> {
             found => found.map_err(|error| DiskError::reading(dir, error))?,
         };
         let Some(key) = self.key else {
-            // Without a key, an own directory without a stamp cannot be distinguished from a foreign one. So such a
+            // Without a key, this user's directory without a stamp cannot be distinguished from a foreign one. So such a
             // directory is used with limited trust.
             let will_do = if is_main { found.is_none() } else { is_mine(&stat) };
             return Ok(if will_do { home(Trust::Limited) } else { None });

@@ -36,7 +36,7 @@ pub struct Locked<'a> {
     pub(super) trust: Trust,
     pub(super) unfinished: Arc<Vec<Unfinished>>,
     pub kept: Vec<Kept>,
-    /// The interrupted batch that taking the lock found, if any.
+    /// The interrupted batch that was found when the lock was taken, if any.
     pub recovered: Option<Recovered>,
     pub(super) unit: Option<Unit>,
     pub(super) by: String,

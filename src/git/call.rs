@@ -273,7 +273,7 @@ impl Stream {
     pub(super) fn failed(&self, error: io::Error) -> GitError {
         match error.kind() {
             ErrorKind::TimedOut => GitError::TimedOut { command: self.name.clone(), limit: self.limit },
-            _ => GitError::NotStarted(error),
+            _ => GitError::Unread { command: self.name.clone(), source: error },
         }
     }
 
@@ -281,7 +281,7 @@ impl Stream {
         let Self { pipes, name, limit, .. } = self;
         let (status, stderr) = pipes.end().map_err(|error| match error.kind() {
             ErrorKind::TimedOut => GitError::TimedOut { command: name, limit },
-            _ => GitError::NotStarted(error),
+            _ => GitError::Unread { command: name, source: error },
         })?;
         Ok((status.code().unwrap_or(-1), stderr))
     }

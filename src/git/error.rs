@@ -29,6 +29,8 @@ pub enum GitError {
     Refused { why: String, hint: &'static str },
     #[error("git could not be started: {0}")]
     NotStarted(std::io::Error),
+    #[error("the output of git {command} could not be read: {source}")]
+    Unread { command: String, source: std::io::Error },
     #[error("git {command} printed something unexpected: {what}")]
     Unexpected { command: &'static str, what: String },
 }

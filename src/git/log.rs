@@ -148,10 +148,10 @@ impl<R: BufRead> LogReader<R> {
         let line = self.field()?;
         let words: Vec<_> = line[1..].split(|it| *it == b' ').collect();
         let [old_mode, new_mode, old, new, status] = words[..] else {
-            return Err(bad("a change has five words"));
+            return Err(bad("a change does not have five words"));
         };
-        let mode = |word: &[u8]| read_mode(word).ok_or_else(|| bad("a mode has six digits"));
-        let [status] = status[..] else { return Err(bad("a change has one letter")) };
+        let mode = |word: &[u8]| read_mode(word).ok_or_else(|| bad("a mode does not have six digits"));
+        let [status] = status[..] else { return Err(bad("the status of a change is not one letter")) };
         let (old, new) = (read_oid(old)?, read_oid(new)?);
         let (old_mode, new_mode) = (mode(old_mode)?, mode(new_mode)?);
         Ok(RawChange { old_mode, new_mode, old, new, status, path: self.field()? })
@@ -200,7 +200,7 @@ impl<R: BufRead> Iterator for LogReader<R> {
 }
 
 fn read_oid(bytes: &[u8]) -> Result<Oid, GitError> {
-    Oid::read(bytes).ok_or_else(|| bad("an object's name has 40 or 64 digits"))
+    Oid::read(bytes).ok_or_else(|| bad("an object's name does not have 40 or 64 digits"))
 }
 
 fn bad(what: &str) -> GitError {

@@ -41,8 +41,9 @@ impl Git {
         let Some((onto, branch)) = read_last_rebase(&self.reflog("HEAD", 10_000)?) else {
             return Ok(None);
         };
-        // The commit before the rebase is read from the reflog of the branch, not from that of `HEAD`: `git rebase UPSTREAM
-        // BRANCH` can start on another branch, whose commit `HEAD` was then.
+        // The commit before the rebase is read from the reflog of the branch, not from that of `HEAD`:
+        // `git rebase UPSTREAM BRANCH` can start while another branch is checked out, and the reflog of `HEAD` then shows
+        // the commit of that branch.
         let before = read_commit_before_rebase(&self.reflog(&branch, 2)?);
         Ok(before.map(|it| (onto, it)))
     }

@@ -1,8 +1,8 @@
 //! Calls that contact a remote: fetching and pushing single refs.
 //!
-//! No call here prompts on a terminal, unless a command for ssh that the user has configured does. A call ends if the remote
-//! is silent for [`SILENCE`]. A remote may be configured with one URL for fetching and another one for pushing, which may
-//! lead to two servers. So all calls use the URL for pushing.
+//! No call here prompts on a terminal, except through ssh if the user has configured it (`core.sshCommand`, `ssh.variant` or
+//! `GIT_SSH_COMMAND`). A call ends if the remote is silent for [`SILENCE`]. A remote may be configured with one URL for
+//! fetching and another one for pushing, which may lead to two servers. So all calls use the URL for pushing.
 //!
 //! # Pushes
 //! Each ref is pushed with `--force-with-lease` and its old value, so it changes only if it still has that value. A `+`
@@ -24,7 +24,7 @@ pub const SILENCE: Duration = Duration::from_secs(10);
 /// The seconds of silence after which git's HTTP client gives up. By default, it waits forever.
 const HTTP_SILENCE: &str = "8";
 
-/// The command for ssh, unless the user has configured another one.
+/// The command for ssh, unless the user has configured `core.sshCommand` or `ssh.variant`.
 const SSH: &str = "ssh -o BatchMode=yes -o ConnectTimeout=10";
 
 /// One ref to be pushed.

@@ -1,9 +1,10 @@
 //! Queries that match very many documents, such as a single common word.
 //!
-//! BM25 examines every match, and a word that occurs almost everywhere carries little information. So if there are more
-//! than [`MANY`] matches, the result has two groups. The first group has the matches that contain all words in name and
-//! title. They are ranked by BM25, or in listing order if they are more than [`MANY`], too. The second group has all other
-//! matches, in listing order. The order does not depend on the document numbers, so every index gives the same result.
+//! BM25 examines every match, and a word that occurs almost everywhere carries little information. So if there are more than
+//! [`MANY`] matches, the result has two groups. The first group has the matches whose name and title together contain all
+//! words of the query. They are ranked by BM25, or are in listing order if there are more than [`MANY`] of them, too. The
+//! second group has all other matches, in listing order. The order does not depend on the document numbers, so every index
+//! gives the same result.
 //!
 //! Most documents are numbered in listing order, because the full-text index is filled in that order. So the matches below
 //! the [border](Listing) are read in listing order, and SQLite can stop as soon as it has enough of them. Changed plans get

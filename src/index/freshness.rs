@@ -55,8 +55,8 @@ impl FileRow {
         Self { name: name.into(), stamp, hash: hash.into(), racy: stamp.is_racy(read_at_ns), len_before: 0 }
     }
 
-    /// Returns this row with `len_before` computed from an earlier row of the same file: the file's length before a save
-    /// that is still in progress.
+    /// Returns this row with `len_before`, the file's length before a save that is still in progress. It is computed from an
+    /// earlier row of the same file.
     #[must_use]
     pub fn after(self, old: &Self) -> Self {
         let known = if old.racy { old.stamp.len.max(old.len_before) } else { old.stamp.len };

@@ -203,7 +203,7 @@ impl Store {
     /// memory refers to another file now.
     pub(super) fn ready(&mut self) -> Result<(), IndexError> {
         if self.is_damaged.get() {
-            return Err(IndexError::damaged("nothing is written into it"));
+            return Err(IndexError::damaged("an earlier access found an error, so nothing more is written"));
         }
         let Some(OpenedFile { file, names, .. }) = &self.opened else { return Ok(()) };
         let now = file.names();

@@ -74,8 +74,8 @@ pub struct ClaimReport {
 #[derive(Debug, Clone)]
 pub(crate) struct MadeHere {
     pub(crate) step: StepId,
-    /// The file before the claim. None if it did not exist, or if other files were changed with it, as when a candidate
-    /// before the step was set to `failed`.
+    /// The file before the claim. None if it did not exist, or if other files were changed with it, as when an earlier
+    /// candidate was set to `failed`.
     pub(crate) file: Option<FileBefore>,
 }
 

@@ -92,7 +92,7 @@ fn of_step(
         let hint = match by_phase {
             Some(phase) => {
                 format!(
-                    "its phase does: `planwatch confirm {} --phase {}`",
+                    "its phase needs one: `planwatch confirm {} --phase {}`",
                     shell_word(&plan.id),
                     quoted(phase)
                 )

@@ -65,7 +65,7 @@ pub(crate) fn written(
     let content = Content { bytes: bytes.clone(), etag: String::new(), modified: at };
     let read = decision::read(&Source { path: path.to_owned(), content: Ok(content) });
     if !new.round_trips_as(&read) {
-        let hint = "close its code block, and pass the text below a heading `Reasoning` with --because";
+        let hint = "close the code blocks in the text, and pass the reasoning with --because instead of below a heading `Reasoning`";
         return Err(Error::usage("the text would be parsed differently when it is read back", hint));
     }
     Ok((bytes, view(&context.root_name(), &read, &[])))

@@ -56,7 +56,7 @@ pub struct DiscardReport {
     pub at: String,
     /// The whole intended change as a diff. The part that was already made stays.
     pub diff: String,
-    /// The paths at which planwatch has stored the texts of the change that their files do not contain.
+    /// The paths of the stored texts. They are the texts of the change that are missing from their files.
     pub kept: Vec<String>,
 }
 
@@ -129,7 +129,7 @@ fn trust(context: &Context) -> Check {
             let place = shown_path(&context.root_name(), &context.plans.in_state_dir("").to_string_lossy());
             let place = place.trim_end_matches('/');
             let hint = "`.planwatch` belongs to another user or another XDG_STATE_HOME, or came with a repository; undo \
-                        data and index (outside of git also claim records) are separate, the lock is shared";
+                        data, index and, outside of git, claim records are your own; the lock is shared";
             check(name, State::Note, place, hint)
         }
         Some(_) => ok(name, "`.planwatch` was made on this machine"),
@@ -147,7 +147,8 @@ fn trust(context: &Context) -> Check {
         None => {
             let hint = "undo, the index on disk and `watch --detach` do not work; set XDG_STATE_HOME to a writable \
                         directory of your own";
-            let value = "there is no usable state directory for the key of `.planwatch`";
+            let value =
+                "the state home cannot be used, and planwatch needs it to recognize your `.planwatch`";
             check(name, State::Problem, value, hint)
         }
     }
@@ -292,7 +293,8 @@ fn kept(context: &Context, of_project: &[Kept]) -> Check {
     let from_root = |it: &Kept| format!("{} of {} ({})", it.kept.display(), it.path.display(), it.why.word());
     let all = kept.iter().map(shown).chain(of_project.iter().map(from_root));
     let value = all.collect::<Vec<_>>().join("; ");
-    let hint = "compare each with its file, take over what is missing, then remove it";
+    let hint =
+        "compare each with its file, copy what is missing into the file, then remove the stored version";
     check(name, State::Problem, value, hint)
 }
 

@@ -184,7 +184,7 @@ pub enum State {
     /// The draft was edited meanwhile. If the last answer changed the text, `beside` is the path of a file that contains the
     /// answer.
     Edited { beside: Option<String> },
-    /// A pass got no usable answer.
+    /// A pass got no usable answer, or the list could not become the plan's steps.
     Incomplete { why: Why },
 }
 

@@ -47,7 +47,8 @@ pub struct GitResolveReport {
     pub diff: String,
 }
 
-/// A file that git had left in conflict, that a search after the merge repaired, or that `--restore` is about.
+/// A file that git left in conflict, a file without a conflict that this command repaired, or the file that `--restore` is
+/// about.
 #[derive(Debug, Clone, Serialize)]
 pub struct ResolvedFile {
     pub path: String,
@@ -119,7 +120,7 @@ impl TextMerge for Both<'_> {
 /// The stages of a conflicted file: base, ours, theirs.
 type Stages = [Option<Oid>; 3];
 
-/// A conflicted file: the staged texts, and the merge by meaning of the versions that [`Resolving::own_version`] returns.
+/// A conflicted file: the staged texts, and the versions that [`Resolving::own_version`] returns, merged by meaning.
 struct Sides {
     /// The path below the plans directory, with `plans/` before it.
     path: String,
@@ -286,8 +287,8 @@ impl Resolving<'_> {
         Ok(own.unwrap_or(if is_ours { picked.ours } else { picked.theirs }))
     }
 
-    /// Merges the versions of a file. If the file is a removed step and its versions conflict, the result has both texts,
-    /// because no one works on a removed step. If that is impossible, the conflict stays.
+    /// Merges the versions of a file. If the file is in `_archive/` and its versions conflict, the result has both texts,
+    /// because no one works on archived or removed files. If that is impossible, the conflict stays.
     fn merge(&self, of: Versions<'_>) -> Merged {
         let words = &self.context.config.words;
         let merged = merge::merge(of, words, &self.lines);
@@ -368,7 +369,7 @@ impl Resolving<'_> {
     /// markers.
     fn is_untouched(&self, now: &[u8], of: Versions<'_>, merged: &Merged) -> bool {
         let now = with_line_ends_of(of.ours, now);
-        // For a removed step, the merge driver leaves conflict markers, unlike [`Self::merge`].
+        // For a file in `_archive/`, the merge driver leaves conflict markers, unlike [`Self::merge`].
         let by_driver = || merge::merge(of, &self.context.config.words, &self.lines).bytes;
         if now == of.ours || now == merged.bytes || now == by_driver() {
             return true;

@@ -139,7 +139,11 @@ fn attributes(
 
 fn unpaired(of: &Unpaired) -> Error {
     let message = format!("{ATTRIBUTES}:{}:{}: {}", of.place.line, of.place.column, of.reason);
-    Error::Failed { code: "file-changed", message, hint: "remove the mark".to_owned() }
+    Error::Failed {
+        code: "file-changed",
+        message,
+        hint: "remove the marker that has no counterpart, or the second block".to_owned(),
+    }
 }
 
 /// The Markdown files below a directory, as a pattern of `.gitattributes`.

@@ -245,8 +245,8 @@ fn sources(context: &Context, request: &ImportRequest) -> Result<(Vec<SourceFile
 }
 
 /// The filter for the files of a directory. If the directory contains another tool's store, only the store's files count.
-/// Otherwise, if the directory contains `.md` files, its JSON Lines files are left out. This does not apply to the directory
-/// `.beads` itself.
+/// Otherwise, if the directory contains `.md` files, its JSON Lines files are left out. In the directory `.beads` itself,
+/// the JSON Lines files are not left out.
 fn narrowed(all: &[String], is_beads: bool) -> fn(&str) -> bool {
     let has = |part: &str| all.iter().any(|it| it.starts_with(part));
     let has_end = |end: &str| all.iter().any(|it| it.ends_with(end));

@@ -230,8 +230,8 @@ fn refuse_cycle(
     if now.depends.is_empty() && now.ranges.is_empty() || cycles::has(plans, &step.id) {
         return Ok(());
     }
-    // On disk, the plan's file has no line for the new number yet. So dependencies from that line are written into `depends`
-    // of the text that is checked.
+    // The line for the new number is not in the plan's file on disk yet. So its dependencies are written into `depends` of
+    // the text that is checked.
     let from_line = !relink::has_key(&file, "depends") && now.ranges.is_empty();
     let bytes = match from_line {
         true => {

@@ -269,7 +269,7 @@ fn watch_at(sync: &Sync<'_>, reported: &mut Reported) -> Result<Vec<Elsewhere>, 
     Ok(changes)
 }
 
-/// Makes the registry call `on_change` soon after another client has changed a record. Renewals are not reported, and other
+/// Arranges that `on_change` is called soon after another client has changed a record. Renewals are not reported, and other
 /// changes can be missed. Returns false if claims are not shared, the setup cannot be used, or the registry reports no
 /// changes.
 pub fn on_change(context: &Context, on_change: Box<dyn Fn() + Send + std::marker::Sync>) -> bool {

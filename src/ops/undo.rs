@@ -346,7 +346,8 @@ impl OfRecords {
         moved::moved(context, &self.moves);
         let lost = settling::restored(context, &self.steps).into_iter();
         let hint = |it: settling::Settled| {
-            format!("the claim of `{}` was not restored: {} has it", it.step, it.why.unwrap_or_default())
+            let holder = it.why.unwrap_or_else(|| "another machine".to_owned());
+            format!("the claim of `{}` was not restored: {holder} has it", it.step)
         };
         lost.map(hint).collect()
     }

@@ -1,5 +1,5 @@
-//! Creates plans and steps from whole texts, and reads them with their texts, for scripts. If a script sends the same text
-//! again, nothing changes.
+//! Creates plans and steps from whole texts, and reads them with their texts, for scripts. If a script sends the same plan
+//! again, or the same step with its number, nothing changes.
 
 use std::path::Path;
 

@@ -38,7 +38,7 @@ impl Look {
         }
     }
 
-    /// A pending step is waiting, because the status alone does not show whether the step is ready.
+    /// Returns [`Self::Waiting`] for a pending step, because the status alone does not show whether the step is ready.
     pub fn of_status(status: &str) -> Self {
         match status {
             "pending" => Self::Waiting,

@@ -118,8 +118,8 @@ const TOP: i64 = 26;
 /// The width of a label of the axis, in pixels.
 const TICK: i64 = 70;
 
-/// Draws the rows that have something to show, from the first to the last known time, with a legend below. `None` if no
-/// row has a mark, or a bar of another status than waiting.
+/// Draws the rows that have something to show, from the first to the last known time, with a legend below. `None` if the
+/// rows have no marks, and no bars other than those for waiting.
 ///
 /// The drawing does not depend on the current time. A span without an end lasts to the end of the drawing.
 pub fn svg(rows: &[Row], label: &str, href: &dyn Fn(&Row) -> Option<String>) -> Option<Markup> {

@@ -107,7 +107,8 @@ impl<'a> Fields<'a> {
         None
     }
 
-    /// Reads one of a closed set of words. Another word is an error, because the key decides what may be done.
+    /// Reads one of a closed set of words. Another word is an error, because the values of these keys decide which actions
+    /// are allowed.
     pub(crate) fn word<T>(
         &mut self,
         key: &str,

@@ -154,7 +154,7 @@ pub(crate) fn unread(source: &Source, unread: &Unread) -> Problem {
     let hint = match unread.code {
         Code::TooLarge => SPLIT_HINT,
         Code::Unreadable => "make it readable",
-        _ => "put a regular file there, or rename it",
+        _ => "rename it, or replace it with a regular file",
     };
     Problem::of_file(&source.path, unread.code, unread.message.clone(), hint)
 }

@@ -79,7 +79,7 @@ pub struct NewScriptRequest {
     pub mode: Mode,
 }
 
-/// Makes plans of documents.
+/// Makes plans from documents.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ImportRequest {
@@ -109,7 +109,7 @@ pub struct ImportRequest {
     /// The priority of each plan, instead of the source's.
     #[serde(skip)]
     pub priority: Option<String>,
-    /// Make another plan of a document that was imported before.
+    /// Make another plan from a document that was imported before.
     #[serde(default)]
     pub again: bool,
     #[serde(rename = "dry_run", default)]

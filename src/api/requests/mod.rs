@@ -89,7 +89,9 @@ fn yaml<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> 
 fn seconds<'de, D: Deserializer<'de>>(from: D) -> Result<Option<i64>, D::Error> {
     let read = |it: String| {
         read_seconds(&it).ok_or_else(|| {
-            D::Error::custom(format!("`{it}` is not a lease, for example 90s, 30m, 2h or 1d, at most 366d"))
+            D::Error::custom(format!(
+                "`{it}` is not a lease; write one such as 90s, 30m, 2h or 1d, at most 366d"
+            ))
         })
     };
     Option::<String>::deserialize(from)?.map(read).transpose()

@@ -51,7 +51,7 @@ pub struct StaleRequest {
     // For a program, also the steps of its plans.
     pub plan: Option<String>,
     /// The days after which a step is stale
-    // In seconds. `None`: the `stale_days` of the configuration.
+    // In seconds. `None` means the `stale_days` of the configuration.
     #[serde(rename = "days", default, deserialize_with = "days")]
     #[schemars(with = "Option<u32>", range(max = 3650))]
     pub seconds: Option<i64>,
@@ -61,7 +61,7 @@ fn days<'de, D: Deserializer<'de>>(from: D) -> Result<Option<i64>, D::Error> {
     Ok(Option::<u32>::deserialize(from)?.map(|it| i64::from(it) * 86_400))
 }
 
-/// Counts closed steps, attempts and their outcomes, and how long work took.
+/// Shows statistics: closed steps, attempts, outcomes and durations.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 pub struct StatsRequest {
     /// Only the steps of this plan
@@ -89,7 +89,7 @@ pub struct StatusRequest {
 /// Reports problems in the files.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 pub struct ProblemsRequest {
-    /// Also removed and archived steps that changed afterwards, as after a merge
+    /// Also removed and archived steps whose files changed later, for example through a merge
     #[serde(default)]
     pub git: bool,
 }

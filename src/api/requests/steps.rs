@@ -199,7 +199,7 @@ pub struct RenewRequest {
 pub struct ReleaseRequest {
     #[serde(skip)]
     pub ids: Vec<String>,
-    /// How far the work came. It is recorded as an attempt.
+    /// How far the work got. It is recorded as an attempt.
     pub message: Option<String>,
     pub by: Option<String>,
     pub claim: Option<String>,

@@ -31,7 +31,7 @@ pub fn parts() -> Vec<(&'static str, Value)> {
 /// The schema of a verb's answer, including the envelope.
 #[derive(Debug, Clone)]
 pub struct Answer {
-    /// Usually the kind. If one kind has several schemas, only the first has this name.
+    /// Usually the kind. If one kind has several schemas, only the first is named after the kind.
     pub name: &'static str,
     pub kind: &'static str,
     pub schema: Value,

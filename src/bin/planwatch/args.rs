@@ -32,7 +32,7 @@ pub(crate) struct Cli {
 /// Options of every verb.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Everywhere {
-    /// Plans directory (default: PLANS_DIR, else the nearest plans/ at or above here)
+    /// Plans directory (default: PLANS_DIR, else `plans_dir` of the configuration, else the nearest plans/ at or above here)
     #[arg(long, global = true, value_name = "DIR", value_hint = ValueHint::DirPath, hide_short_help = true)]
     pub(crate) plans: Option<PathBuf>,
     /// Run as if started in DIR
@@ -106,7 +106,7 @@ macro_rules! verbs {
 }
 
 verbs! {
-    /// Show what needs attention, is in progress, and is ready
+    /// Show what needs attention, what is in progress and what is ready
     Status(look::Status) = "status" | "briefing";
     /// Show a live board of the plans in the terminal
     Board(look::Board) = "board";

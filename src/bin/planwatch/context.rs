@@ -136,7 +136,7 @@ impl Session {
         let config = self.config_file(found).map_or_else(|| "none".to_owned(), |it| shown(&it));
         let read = if self.reading == Reading::Index { "the index" } else { "the files themselves" };
         let by = by(found);
-        let said = format!("plans: {plans}; configuration: {config}; read through {read}; you are {by}");
+        let said = format!("plans: {plans}; configuration: {config}; data from {read}; you are {by}");
         self.output.detail("surroundings", &said);
     }
 

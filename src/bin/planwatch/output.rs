@@ -309,7 +309,7 @@ pub(crate) fn sentence(notice: &Notice) -> (&'static str, Loudness, String) {
             "kept",
             Loudness::Normal,
             format!(
-                "a save of {path} at the same moment as a write of planwatch is stored in {kept} ({why})"
+                "{path} was saved while planwatch wrote it, and the file does not contain that save; it is stored in {kept} ({why})"
             ),
         ),
         Notice::NotRecorded => (

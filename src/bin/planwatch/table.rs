@@ -11,7 +11,7 @@ use crate::screens::text::fitted;
 
 /// The spaces between two columns.
 const GAP: usize = 2;
-/// Text columns are cut down to this width before any column is left out.
+/// [`Yields::Whole`] columns are left out only if the table does not fit with text columns of this width.
 const TEXT_LEAST: usize = 24;
 /// [`Yields::Extra`] and text columns are cut down to this width before further columns are left out.
 const LEAST: usize = 10;
@@ -207,8 +207,8 @@ impl Table {
         (0..self.columns.len()).filter_map(|at| Some((at, wanted(at)?))).collect()
     }
 
-    /// Fits the table into the width: first cuts text columns down to [`TEXT_LEAST`], then uses short forms, then
-    /// leaves columns out, then cuts further.
+    /// Fits the table into the width. Uses short forms if the table does not fit with text columns of [`TEXT_LEAST`], then
+    /// leaves columns out. Then cuts [`Yields::Extra`] columns first, then text columns, then all except names and numbers.
     ///
     /// Columns are left out in the order [`Yields::Whole`], [`Yields::Spare`], [`Yields::Extra`], [`Yields::Last`],
     /// [`Yields::Text`], and within each kind from right to left.

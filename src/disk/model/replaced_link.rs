@@ -1,5 +1,5 @@
-//! Tests in which another program replaces a symbolic link with a file, while planwatch changes the file that the link
-//! leads to, or afterwards.
+//! Tests in which planwatch changes a file through a symbolic link, and another program replaces the link with a file during
+//! or after the change.
 
 use super::*;
 use crate::disk::{FileOp, Keyed, PlansDir, UndoError};

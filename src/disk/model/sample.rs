@@ -30,7 +30,7 @@ pub(super) fn sample_beside_saves(bounded: usize) -> Sample {
     Sample { every: given().map_or(bounded, |it| it.unwrap_or(100)), at: 0 }
 }
 
-/// The sample of pairs of moments: the begin and the end of an editor's save, or the moments of two saves. If the
+/// The sample of pairs of moments: the beginning and the end of an editor's save, or the moments of two saves. If the
 /// environment sets any size, all pairs are included.
 pub(super) fn sample_saves(bounded: usize) -> Sample {
     Sample { every: given().map_or(bounded, |_| 1), at: 0 }

@@ -192,8 +192,8 @@ impl PlansDir {
         Ok((*choice.change(nth), choice.operations(self, nth)?))
     }
 
-    /// Lists the files that changes after the change `id` renamed or removed. Each entry contains the later change, and the
-    /// path that the file had before it. The newest change comes first.
+    /// Lists the files that were renamed or removed by changes made after the change `id`. Each entry contains the later
+    /// change, and the path that the file had before it. The newest change comes first.
     pub fn moved_since(&self, id: Option<&str>) -> Result<Vec<(UndoChange, PathBuf)>, UndoError> {
         let choice = Choice::of(self);
         let first = choice.find(id)? + 1;

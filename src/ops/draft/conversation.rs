@@ -53,8 +53,8 @@ fn line_start(text: &str, at: usize) -> usize {
 /// The turns. Each begins at a line that names the person as the speaker. Text before the first one is a turn, too.
 ///
 /// If only assistants are named, each line that names one begins a turn. If fewer than two lines name the person or an
-/// assistant, a turn begins at each line with one certain name before a colon: the name that occurs more than once and comes
-/// first in the text. If there is no such name, each paragraph is a turn.
+/// assistant, a turn begins at each line that starts with a repeated name and a colon. If several names are repeated, only
+/// the first of them in the text counts. If there is no such name, each paragraph is a turn.
 ///
 /// Code, quotations and indented lines are not searched for speakers, unless all lines with a known name are such lines.
 fn turns(text: &str) -> Vec<Range<usize>> {

@@ -13,7 +13,8 @@ pub(super) struct Merging {
     /// After a rebase, the texts that its commits wrote to plan files. A person may have left out commits of THEIRS on
     /// purpose, so what is in none of these texts is not brought back.
     pub(super) replayed: Option<Vec<Vec<u8>>>,
-    /// Whether a rebase left out merge commits. The rebased commits may then have removed what only those merges preserved.
+    /// Whether the branch had merge commits before the rebase. A rebase usually leaves them out. Attempts and notes that
+    /// only they preserved may then be missing.
     pub(super) has_left_out_merges: bool,
     /// Whether `HEAD` is the result of a cherry-pick. Then THEIRS is `HEAD` and OURS is its parent, so THEIRS contains all
     /// of OURS.

@@ -9,7 +9,8 @@
 //!
 //! | after the merge | repair | by |
 //! |---|---|---|
-//! | a side added an attempt or note that no file of the step here has | that side's version is merged into the step | `recover` |
+//! | a side added an attempt or note that is in none of the step's files in the working tree | that side's version is merged
+//! into the step | `recover` |
 //! | both sides have the same file of a step, and a rebase without merge commits lost an attempt or note | the same | `recover` |
 //! | a step that each side has once is there twice | the two are merged | `reunite`, `wrong` |
 //! | a step has a status that neither side has | it is merged again from both sides | `reunite`, `wrong` |
@@ -130,7 +131,7 @@ pub(super) fn rehome(
         let changes = changes.into_iter().filter(|(_, before, after)| before != after);
         let ops = changes.map(|(path, before, after)| FileOp::Change { path, before, after });
         writing.batch("git resolve", ops.collect())?;
-        let decided = format!("their step is {} already", resolving.shown(&home));
+        let decided = format!("their step is already {}", resolving.shown(&home));
         done.set_resolved(&resolving.shown(path), Some(&decided), None);
         done.clean.extend([path.clone(), home]);
     }

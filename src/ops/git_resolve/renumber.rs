@@ -138,10 +138,20 @@ pub(super) fn free(
 ) -> Result<StepNumber, Error> {
     let mut used = numbers_in(resolving, directory, &["--cached", "--others"])?;
     used.extend(given.values().cloned());
+    free_after(&used, number, &directory.file_name().unwrap_or_default().to_string_lossy())
+}
+
+/// A number after `number` and before the next one in `used`.
+pub(super) fn free_after(
+    used: &BTreeSet<StepNumber>,
+    number: &StepNumber,
+    plan: &str,
+) -> Result<StepNumber, Error> {
     let next = used.range(number.clone()..).find(|it| *it != number);
     let new = next.map_or_else(|| number.successor(), |it| number.midpoint(it));
-    new.map_err(|it| {
-        Error::conflict("no-room", it.to_string(), "renumber the steps around it with `planwatch move`")
+    new.map_err(|_| {
+        let message = format!("there is no free number after step {number} of `{plan}`");
+        Error::conflict("no-room", message, "give the next step another number with `planwatch move`")
     })
 }
 

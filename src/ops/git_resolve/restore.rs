@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use super::places::named_by;
+use super::renumber::free_after;
 use super::{GitResolveReport, ResolvedFile};
 use crate::api::context::Context;
 use crate::api::error::{Error, few};
@@ -52,7 +53,7 @@ fn named(context: &Context, name: &str) -> Result<Changed, Error> {
     let mut all: Vec<_> = changed_after_removal::find(context)?.into_iter().filter(is_named).collect();
     if all.len() > 1 {
         let paths: Vec<_> = all.iter().map(|it| format!("`{}`", shown(it))).collect();
-        let message = format!("`{name}` was removed {} times, and changed after that", all.len());
+        let message = format!("{} removed files of `{name}` changed after their removal", all.len());
         return Err(Error::conflict(
             "which-step",
             message,
@@ -151,11 +152,7 @@ fn free(plan: &Plan, number: &StepNumber) -> Result<StepNumber, Error> {
     if !used.contains(number) {
         return Ok(number.clone());
     }
-    let next = used.range(number.clone()..).find(|it| *it != number);
-    let new = next.map_or_else(|| number.successor(), |it| number.midpoint(it));
-    new.map_err(|it| {
-        Error::conflict("no-room", it.to_string(), "renumber the steps around it with `planwatch move`")
-    })
+    free_after(&used, number, plan.id.as_str())
 }
 
 /// Restores the step's line in the Steps list, or else adds a new one, if the plan has such a list.

@@ -200,7 +200,7 @@ impl Attempt<'_> {
             }
         }
         let message = format!("the file of `{}` changes again and again", self.begun.step.id);
-        Err(Error::Conflict { code: "file-changed", message, hint: "run it again".to_owned() })
+        Err(Error::Conflict { code: "file-changed", message, hint: "repeat the command".to_owned() })
     }
 
     /// Ends the claim's record at the registry in the state that [`settle::state_after`] returns. If it returns none, the

@@ -89,7 +89,8 @@ fn found(context: &Context, step: &Step, claim: &str) -> ClaimState {
     let Some(status) = step.status.known() else { return ClaimState::Unclear };
     match &step.claim {
         Some(other) if other.id != claim => ClaimState::Lost,
-        // Without a record, the claim has ended. If only an editor saved a text without the claim, the record still exists.
+        // Without a record, the claim has ended. If an editor merely saved a text without the claim, the record still
+        // exists.
         None if Leases::of(context).find(claim).is_none() => match status {
             StepStatus::InProgress => ClaimState::Lost,
             status => ClaimState::Ended(status),

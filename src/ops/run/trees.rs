@@ -233,7 +233,7 @@ impl Trees {
         {
             let branch = &tree.branch;
             return Ok(Some(Gathered::Stuck(format!(
-                "its worktree has something else checked out, without the commits of `{branch}`"
+                "its worktree has a commit checked out that does not contain the commits of `{branch}`"
             ))));
         }
         if tip.as_ref() != Some(head) {

@@ -274,9 +274,9 @@ mod tests {
         };
         let (index, of_all) = commit(0);
         assert!(of_all.is_some());
-        assert_eq!(commit(1).1, None, "an attempt before sent one, too");
+        assert_eq!(commit(1).1, None, "an earlier attempt sent a text, too");
         let mut again = Refresh::with_texts(&drop).run_in(&context, Some(index));
-        assert_eq!(first_commit(&context, &mut again, 2), None, "they were sent before it");
+        assert_eq!(first_commit(&context, &mut again, 2), None, "the commit is not the first of its index");
         let key = Key { is_archived: false, name: "pier".to_owned() };
         let (mut index, _) = commit(0);
         let shown = index.snapshot().unwrap().generation().unwrap();

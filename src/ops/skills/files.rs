@@ -6,8 +6,9 @@ use super::{Argument, Skill, planner, planner_description};
 use crate::api::error::Error;
 use crate::text::seal;
 
-/// Verbs that only read.
-const READING: [&str; 8] = ["status", "list", "show", "next", "search", "check", "template", "instructions"];
+/// Commands that only read. `check` is allowed only without arguments, because `check --fix` writes.
+const READING: [&str; 8] =
+    ["status *", "list *", "show *", "next *", "search *", "check", "template *", "instructions *"];
 
 /// Where a file is used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,8 +26,8 @@ impl Skill {
             let hint = if is_required { "<plan>" } else { "[plan]" };
             writeln!(text, "argument-hint: \"{hint}\"").ok();
         }
-        let verbs = READING.iter().chain(self.verbs);
-        let mut tools: Vec<_> = verbs.map(|it| format!("Bash(planwatch {it} *)")).collect();
+        let mut tools: Vec<_> = READING.iter().map(|it| format!("Bash(planwatch {it})")).collect();
+        tools.extend(self.verbs.iter().map(|it| format!("Bash(planwatch {it} *)")));
         if self.edits {
             tools.push("Edit(plans/**)".to_owned());
         }

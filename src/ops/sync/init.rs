@@ -252,7 +252,7 @@ fn probe(
     Err(Error::conflict(
         "remote-refused",
         format!("the remote `{remote}` allows claims in none of three places: {last}"),
-        "check your right to push; without it, claims hold on this machine alone",
+        "check your right to push; without it, claims are valid only on this machine",
     ))
 }
 

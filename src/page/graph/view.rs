@@ -171,8 +171,8 @@ impl<'a> Dependencies<'a> {
         graph
     }
 
-    /// Returns at most `most` other steps, and the number of those that did not fit: the steps that a step of `own` waits
-    /// for, and those that wait for a step of `own`.
+    /// Finds the other steps that a step of `own` waits for, and those that wait for a step of `own`. Returns at most `most`
+    /// of them, and the number of those that did not fit.
     fn next_to(&self, own: &BTreeSet<usize>, most: usize) -> (BTreeSet<usize>, usize) {
         let before = own.iter().flat_map(|it| self.before(*it));
         let is_after = |it: &usize| own.iter().any(|own| self.waits(*it, *own));

@@ -78,7 +78,7 @@ pub(crate) struct GitSetup {
   planwatch git resolve --restore auth:2
 
 Files in which no conflict is left are staged. A file that you have edited since the merge is not merged again; attempts and notes \
-that git dropped can be added to it. \
+that git dropped may still be added to it by this command. \
 Exit code 1 means that a file is still unresolved; with --check, exit code 6 means that entries were lost or that a status differs.")]
 pub(crate) struct GitResolve {
     /// Files in conflict (default: all plan files in conflict)

@@ -158,7 +158,7 @@ pub(crate) struct ScriptRun {
     /// Name or id of the script
     #[arg(value_name = "SCRIPT")]
     pub(crate) id: String,
-    /// Run the script once without asking if this is the hash of what would run
+    /// Run the script once without asking, if this is the hash of what would run
     #[arg(long, value_name = "HASH")]
     pub(crate) trust_hash: Option<String>,
 }
@@ -183,10 +183,10 @@ pub(crate) struct ScriptRemove {
 
 Trust is stored outside the repository, for exactly the command that would run.")]
 pub(crate) struct Trust {
-    /// Scripts, steps or plans whose commands to trust (default: list everything that needs trust)
+    /// Scripts, steps, plans or agents (`agent:NAME`) whose commands to trust (default: list everything that needs trust)
     #[arg(value_name = "NAME")]
     pub(crate) scripts: Vec<String>,
-    /// Trust without asking if this is the hash of what would run
+    /// Trust without asking, if this is the hash of what would run
     #[arg(long, value_name = "HASH", conflicts_with_all = ["list", "revoke"])]
     pub(crate) trust_hash: Option<String>,
     /// List what is trusted on this machine

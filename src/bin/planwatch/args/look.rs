@@ -10,7 +10,8 @@ use planwatch::ops::show::GraphForm;
   planwatch status --all
   planwatch status --markdown > briefing.md")]
 pub(crate) struct Status {
-    /// Steps unchanged for N days are stale; steps closed within N days are listed (default: `stale_days` of the configuration, else 7)
+    /// Steps unchanged for N days are stale; steps completed within N days are listed (default: `stale_days` of the
+    /// configuration, else 7)
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub(crate) days: Option<u32>,
     /// Show all lines of each section
@@ -193,7 +194,7 @@ pub(crate) struct Check {
     /// Fix what can be fixed without losing data
     #[arg(long)]
     pub(crate) fix: bool,
-    /// Also report removed and archived steps that changed afterwards, as after a merge
+    /// Also report removed and archived steps whose files changed later, for example through a merge
     #[arg(long)]
     pub(crate) git: bool,
     /// Print the changes as a diff and write nothing

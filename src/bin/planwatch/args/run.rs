@@ -14,7 +14,7 @@ Agents: claude, codex, gemini, aider, shell (with --command), and those of your 
 
 The result of an attempt is the status in the step's file. The output and the exit code of the process do not decide it.
 
-Exit codes: 0 complete, 1 halted, 5 a person has to confirm a step or trust a command, 7 nothing is ready, 130 stopped.")]
+Exit codes: 0 complete, 1 halted by a step or a limit, 5 a person has to confirm a step or trust a command, 7 nothing is ready, 130 interrupted.")]
 pub(crate) struct Run {
     /// Plan, or program
     pub(crate) plan: String,

@@ -71,8 +71,8 @@ pub(crate) struct Token {}
 
 An agent starts this server and communicates with it over standard input and output. The server ends when its input ends.")]
 pub(crate) struct Mcp {
-    /// Tool set: `all`, `executor` (only tools to work on one step) or `compat` (under the names of other
-    /// planning tools)
+    /// Tool set: `all`, `executor` (only tools to work on one step) or `compat` (tools with the names that other planning
+    /// tools use)
     #[arg(long, value_name = "SET", default_value = "all")]
     pub(crate) tools: Tools,
     /// Offer only read-only tools

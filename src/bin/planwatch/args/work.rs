@@ -17,7 +17,7 @@ impl DryRun {
     }
 }
 
-/// The key of a request that is sent again when its answer was lost.
+/// The key that makes it safe to send a request again if its answer was lost.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Key {
     /// Idempotency key: a repetition within a day changes nothing

@@ -265,7 +265,7 @@ pub(crate) struct Squash {
 
 The list is Markdown, or JSON as `list --json` has it, or YAML with the same fields if FILE ends in .yaml or .yml. Steps that it names, by title or as step-N, keep their file and \
 history; open steps that it does not name are moved to _archive; closed steps stay. A step that depended on a removed step depends on the \
-new steps in its place.")]
+new steps at the removed step's position and on the removed step's dependencies.")]
 pub(crate) struct Replace {
     /// Plan of the steps
     pub(crate) plan: String,
@@ -290,7 +290,7 @@ pub(crate) struct Replace {
   planwatch archive --restore auth
 
 The steps of an archived plan cannot be claimed, but `show` displays them, and its closed steps still count for steps that \
-depend on them. A plan with a claimed step is not archived.")]
+depend on them. A plan with a claimed step is not archived; --force ignores only the claims of other machines.")]
 pub(crate) struct Archive {
     /// Plans (can be repeated)
     #[arg(required = true, value_name = "PLAN")]

@@ -37,7 +37,7 @@ pub(crate) fn run(session: &Session, args: &Doctor) -> Result<u8, Failure> {
 
 fn discarded(it: &DiscardReport) -> String {
     let kept =
-        it.kept.iter().map(|path| format!("a text that is in no file is stored in {}\n", escaped(path)));
+        it.kept.iter().map(|path| format!("a text of the discarded change is stored in {}\n", escaped(path)));
     let said = format!(
         "`{}` of {} is discarded; the part that was done stays\n",
         escaped(&it.verb),

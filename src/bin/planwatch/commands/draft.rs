@@ -97,7 +97,7 @@ impl Who {
             let near = nearest(name, names()).map(|it| format!("did you mean `{it}`?"));
             let hint =
                 near.unwrap_or_else(|| format!("--agent {}, or --command 'a line for a shell'", all()));
-            Failure::usage(format!("the agent `{name}` cannot return a text"), hint)
+            Failure::usage(format!("`draft` cannot use an agent `{name}`"), hint)
         })?;
         let words: Vec<_> = found.words.iter().map(|it| (*it).to_owned()).collect();
         let shown = words.join(" ");

@@ -115,7 +115,7 @@ fn resolved_line(file: &ResolvedFile, is_dry_run: bool) -> String {
         ),
         _ => (
             BAD,
-            "both sides changed it, at two places; edit one file, `git add` it, and `git rm` the other"
+            "both sides changed it, under two paths; edit one file, `git add` it, and `git rm` the other"
                 .to_owned(),
         ),
     };

@@ -56,7 +56,7 @@ fn begins(at: Option<&str>) -> String {
     at.map(said).unwrap_or_default()
 }
 
-/// Returns the plan and the revision that at most two arguments name.
+/// Splits at most two arguments into the plan and the revision.
 fn split(words: Vec<String>, is_plan: impl Fn(&str) -> bool) -> (Option<String>, Option<String>) {
     let mut words = words.into_iter();
     match (words.next(), words.next()) {

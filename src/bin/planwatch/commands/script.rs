@@ -54,7 +54,7 @@ fn start(session: &Session, args: &ScriptRun) -> Result<u8, Failure> {
                 return Err(trust::refused(&found.subject).into());
             }
             trust::trust(&context, &found.subject, Some(&found.subject.hash))?;
-            // With the hash, a script that has changed since the user confirmed it is refused.
+            // The hash makes sure that the script is refused if it has changed since the user confirmed it.
             script::runnable(&context, &args.id, Some(&found.subject.hash))?
         }
         other => other?,

@@ -75,8 +75,8 @@ fn meant(key: &str) -> Option<String> {
 /// Makes the operation from the value after `+=` or `-=`.
 type Op = fn(String) -> SetOp;
 
-/// Returns the key and the operation that three things determine: the first argument (`KEY`, `KEY+=V` or `KEY-=V`), the
-/// value, and the options.
+/// Returns the key and the operation. They depend on the first argument (`KEY`, `KEY+=V` or `KEY-=V`), the value and the
+/// options.
 fn operation(key: &str, value: Option<String>, unset: bool, yaml: bool) -> Result<(String, SetOp), Failure> {
     let add = if yaml { SetOp::AddYaml } else { SetOp::Add as Op };
     let take = if yaml { SetOp::TakeYaml } else { SetOp::Take as Op };

@@ -83,7 +83,7 @@ impl Room {
     }
 }
 
-/// Divides lines among sections. The numbers of lines of the sections that are cut differ by at most one.
+/// Divides lines among sections. Each section that is cut gets the same number of lines, or one more.
 ///
 /// A section that is cut needs another line, which says how many are missing.
 fn shares(wanted: &[usize], lines: usize) -> Vec<usize> {
@@ -240,7 +240,7 @@ fn troubles(report: &StatusReport, more: Option<&str>) -> String {
         writeln!(said, "\n{}", escaped(&interrupted.sentence())).ok();
     }
     if !report.kept.is_empty() {
-        writeln!(said, "\n{} stored outside of the files:", count(report.kept.len(), "version")).ok();
+        writeln!(said, "\n{} of files stored separately:", count(report.kept.len(), "version")).ok();
         let shown = if more.is_some() { LEAST } else { report.kept.len() };
         said.extend(report.kept.iter().take(shown).map(|it| format!("  {}\n", escaped(it))));
         let rest = report.kept.len().saturating_sub(shown);

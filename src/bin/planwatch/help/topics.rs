@@ -87,9 +87,9 @@ process runs. A claim without a record on this machine lapses after 24 hours.
 
 A lapsed claim belongs to its owner until another worker claims the step. After
 that, the old claim's id is refused, and a late result is recorded as a note.
-`release` ends a claim, `release --expired` ends all lapsed claims. After three
-attempts by runs or lapsed claims that were taken over (counted together), the
-step becomes failed; `reopen` makes it available again.
+`release` ends a claim, `release --expired` ends all lapsed claims. The failed
+attempts of runs, and the lapsed claims that were taken over, are counted. At
+a count of three the step becomes failed; `reopen` makes it available again.
 
 All working trees of a git repository on one machine share their claims. Other
 machines only see claims that were committed. `planwatch sync init` makes claims
@@ -118,9 +118,9 @@ only. If work ends without a connection, the next `planwatch sync` reports it to
 the remote. If two machines claimed a step offline, the claim that reached the
 remote first wins.
 
-Other machines treat a claim as lapsed if it was not renewed for 4 hours, or for
-15 minutes if a run, `planwatch watch` or an agent's server (`mcp`) renews it.
-If the claim's own duration (--lease) is longer, it applies instead.
+Other machines treat a claim as lapsed if it was not renewed for 4 hours. The
+limit is 15 minutes if a run, `planwatch watch` or an agent's server (`mcp`)
+renews the claim. If its own duration (--lease) is longer, that applies instead.
 
 The claim of a run, or one made with --pid, is renewed until its process ends.
 Any other claim is renewed until its duration ends, and at least until 4 hours

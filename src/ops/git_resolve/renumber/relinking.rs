@@ -276,7 +276,7 @@ impl<'a> References<'a> {
         is_untouched.then(|| (with_line_ends_of(now, &merged.bytes), merged.is_clean))
     }
 
-    /// A step whose Dependencies section names the number gets a `depends` with the new one, as with `move`.
+    /// A step whose Dependencies section names an old number gets a `depends` with the new number, as with `move`.
     fn kept_waiting(&self, before: &[u8], after: Vec<u8>, steps: &[&Renumbered]) -> Option<Vec<u8>> {
         let Some(number) =
             number_of(self.path).filter(|_| steps.iter().any(|it| is_in_section(self.path, before, it)))

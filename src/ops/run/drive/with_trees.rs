@@ -119,7 +119,7 @@ impl Driver<'_> {
         match trees.remove(tree) {
             Ok(true) => {}
             Ok(false) => self.note(&format!(
-                "the worktree of `{}` stays, because it holds files that are not committed: {path}",
+                "the worktree of `{}` stays at {path}, because it contains uncommitted files",
                 step.id
             )),
             Err(error) => self.note(&format!("the worktree {path} could not be removed: {error}")),
@@ -163,7 +163,7 @@ impl Driver<'_> {
             Ok(Ended::Kept(why)) => {
                 report.unmerged = Some(trees.main());
                 if state.error.is_some() {
-                    self.note(&format!("{why}; it is in `{}`", trees.main()));
+                    self.note(&format!("{why}; the work is in `{}`", trees.main()));
                 }
                 let why = match &state.halt {
                     Some(Halt { end: End::Complete, .. }) | None => why,

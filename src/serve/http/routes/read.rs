@@ -50,7 +50,7 @@ fn past() -> Vec<Route> {
             .about("Show when each step of a plan waited, was worked on, and was closed")
             .does(named("timeline"), LOOKING, timeline),
         get("/api/diff", "diff", "diff")
-            .about("Show how the plans differ between commits, what is staged, and the working tree")
+            .about("Compare two states of the plans: commits, staged files or the working tree")
             .asks::<DiffRequest>(&json!({"plan": "auth", "rev": "HEAD", "staged": false, "patch": true}))
             .does(named("diff"), LOOKING, diff),
     ]
@@ -59,7 +59,7 @@ fn past() -> Vec<Route> {
 fn questions() -> Vec<Route> {
     vec![
         get("/api/status", "status", "status")
-            .about("Show what needs attention, is in progress, and is ready")
+            .about("Show what needs attention, what is in progress and what is ready")
             .asks::<StatusRequest>(&json!({"days": 7, "branches": true}))
             .links("id", "/ready/0/id", &["get_step", "show", "start_step", "claim_step"])
             .does(named("status"), LOOKING, briefing),

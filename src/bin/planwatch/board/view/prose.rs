@@ -13,9 +13,9 @@ pub(super) fn plain(text: &str) -> String {
     visible(text.trim_end())
 }
 
-/// The text in one line, with control characters escaped. Terminals and this program measure the width of some
-/// characters differently. Of these, a flag is replaced by its two letters, and a character that only changes how another
-/// one looks is left out.
+/// The text in one line, with control characters escaped. Terminals and this program measure the width of some characters
+/// differently. So a flag is replaced by its two letters, and a character that only changes the look of another one is left
+/// out.
 pub(super) fn visible(text: &str) -> String {
     let shown = escaped(text);
     let letter = |c: char| match u32::from(c) {

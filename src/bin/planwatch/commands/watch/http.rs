@@ -45,7 +45,7 @@ pub(super) fn check_running(args: &Watch, status: &Status) -> Result<(), Failure
     let cannot = match status.http {
         _ if args.http.is_none() => return Ok(()),
         None => "does not answer over HTTP",
-        Some(_) if args.new_token => "answers with the token that it has",
+        Some(_) if args.new_token => "keeps its current token",
         Some(_) => return Ok(()),
     };
     let message = format!("process {} watches these plans, and {cannot}", status.pid);
