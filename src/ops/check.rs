@@ -20,6 +20,7 @@ use crate::plan::rules;
 use crate::plan::time::Time;
 use crate::plan::words::StepStatus;
 use crate::store::changed_after_removal;
+use crate::store::idempotency;
 use crate::store::load::{self, LoadQuery, Loaded};
 use crate::store::plan_file::{self, PlanUpdate};
 use crate::store::project_saves;
@@ -223,6 +224,7 @@ fn source_line(context: &Context, problem: &Problem) -> Option<String> {
 fn fix(context: &Context, mode: Mode) -> Result<ChangeReport, Error> {
     let plans = LoadQuery::all().load(context)?.plans;
     let mut report = ChangeReport::new("check --fix", mode);
+    idempotency::record_many(context);
     let mut writing = Transaction::begin(context, "check --fix", mode)?;
     for plan in plans.live() {
         let missing_file = plan.problems.iter().any(|it| it.code == Code::MissingPlanFile);

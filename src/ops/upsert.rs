@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use crate::api::context::Context;
 use crate::api::error::Error;
+use crate::api::precondition;
 use crate::api::views::{PlanShape, StepShape, Views};
 use crate::ops::add::{self, AddRequest};
 use crate::plan::change::NewPlan;
@@ -161,6 +162,7 @@ fn same_step(
     for step in same {
         let bytes = context.plans.read(Path::new(&step.path))?.bytes;
         if is_same(&bytes, &request.text) {
+            precondition::check_plan(context, &Plans::new(vec![found.clone()]), &found)?;
             return step_shape(context, plan, &number);
         }
     }

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use crate::disk::model::{Machine, sample};
 use crate::ops::add::{self, AddRequest};
 use crate::ops::archive::{self, ArchiveRequest};
+use crate::ops::check::{CheckRequest, check as check_plans};
 use crate::ops::claim::{self, ClaimRequest};
 use crate::ops::create::{self, NewRequest};
 use crate::ops::note::{self, NoteRequest};
@@ -62,6 +63,10 @@ fn ask_without_answer(machine: &Machine, act: Act) -> Result<Value, Error> {
     let context = Context::on_model(machine);
     let key = Some(Arc::new(begin(&context, "k", "request")?));
     carried_out(&Context { key, ..context }, act)
+}
+
+fn fix(context: &Context) -> Result<Value, Error> {
+    Ok(check_plans(context, &CheckRequest { fix: true, ..CheckRequest::default() })?.to_json())
 }
 
 fn note_step(context: &Context) -> Result<Value, Error> {
@@ -194,6 +199,33 @@ fn a_change_of_several_files_is_made_once() {
 #[test]
 fn one_change_is_undone() {
     check(undo_change);
+}
+
+#[test]
+fn a_request_with_several_changes_makes_those_that_are_missing() {
+    const OTHER_ID: &str = "---\nid: q:1\n---\n# Step\n";
+    let machine = || {
+        let steps = [("/plans/p/step-1.md", OTHER_ID), ("/plans/p/step-2.md", OTHER_ID)];
+        let machine = Machine::with(&[&[("/plans/p/plan.md", "# P\n")], &steps[..]].concat());
+        machine.plans().made_runtime_dir().unwrap();
+        machine
+    };
+    let quiet = machine();
+    ask(&quiet, "k", fix).unwrap();
+    for call in 1.. {
+        let dying = machine().dying_before(call);
+        ask(&dying, "k", fix).ok();
+        if !dying.has_died() {
+            break;
+        }
+        let after = dying.after_kill();
+        ask(&after, "k", fix).unwrap();
+        for n in 1..=2 {
+            let path = format!("/plans/p/step-{n}.md");
+            assert_eq!(after.text(&path), quiet.text(&path), "call {call}");
+        }
+    }
+    assert!(quiet.text("/plans/p/step-2.md").unwrap().contains("id: p:2"));
 }
 
 /// The ids of the claims in the steps' files.

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::{SeedPlan, SeedPlanWithBody, earlier, made};
+use crate::api::precondition;
 use crate::api::sort::Sort;
 use crate::api::views::PlanShape;
 use crate::ops::claim::{self, ClaimReport, ClaimRequest};
@@ -54,10 +55,13 @@ pub(super) async fn list(
 /// Makes a plan. A repeated request with the same text changes nothing.
 pub(super) async fn create(
     State(app): State<App>,
-    if_match: IfMatch,
+    IfMatch(etags): IfMatch,
     Body(text): Body<PlanText>,
 ) -> Result<Response, Problem> {
-    let put = app.ask_if(if_match, move |context| match earlier(context) {
+    if etags.is_some() {
+        return Err(precondition::not_supported().into());
+    }
+    let put = app.ask(move |context| match earlier(context) {
         Some(id) => Ok(Put { is_new: true, now: upsert::plan(context, &format!("{id}/"))?.0 }),
         None => upsert::put_plan(context, &text),
     });
