@@ -14,7 +14,7 @@ use crate::ops::run::Outcome;
 use crate::ops::show::{GraphForm, ShowReport, ShowRequest, ShownPlan, show};
 use crate::page::look::Look;
 use crate::plan::decision::Decision;
-use crate::plan::import::EXPORTED_STEPS;
+use crate::plan::import::{EXPORTED_STEPS, FILE_ERROR};
 use crate::plan::model::Order;
 use crate::plan::records::Attempt;
 use crate::plan::transitions::Verb;
@@ -183,8 +183,6 @@ fn readable_status(step: &StepShape) -> Cow<'_, str> {
         (_, word) => word.into(),
     }
 }
-
-const FILE_ERROR: &str = "file has an error";
 
 /// A dependency without `own`, the prefix of the step's own plan: `3` for `own:3`, `3 to 200` for `own:3 to own:200`.
 fn without_plan(depends: &str, own: &str) -> String {

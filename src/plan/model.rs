@@ -125,7 +125,7 @@ pub struct Step {
     pub needs_confirmation: bool,
     pub confirmed: Option<Box<Confirmation>>,
     pub verify: Vec<Verify>,
-    /// `None`: unknown. It overlaps every list that is not empty.
+    /// Patterns of the files that the step may change. `None`: not stated; this overlaps everything except an empty list.
     pub touches: Option<Vec<String>>,
     /// The file's `result`, which planwatch never writes.
     pub result: Option<String>,
@@ -306,7 +306,8 @@ impl Step {
 
     /// Returns the last attempt, if it closed the step.
     ///
-    /// `None`: the step is open, it was closed without an attempt, or it is a reduced step of a summary.
+    /// `None`: the step is open, it was closed without an attempt, or the step was reduced for a `PlanSummary`, so its
+    /// attempts have no outcome.
     pub fn closing_attempt(&self) -> Option<&Attempt> {
         let closes = |outcome: &str| {
             outcome == "forced" || Words::default().read(outcome).is_some_and(StepStatus::is_closed)
@@ -323,8 +324,8 @@ impl Step {
     /// Returns the newest time in the file, and its source: an attempt, the claim, a note or the confirmation. If none of
     /// these has a time, returns the file's modification time.
     ///
-    /// Every surface shows this time, and staleness of steps in progress is computed from it. The creation time counts
-    /// only if one of these has a time, too. Otherwise the modification time is more informative.
+    /// Every surface shows this time, and staleness of steps in progress is computed from it. The creation time counts only
+    /// if an attempt, the claim, a note or the confirmation has a time. Otherwise the modification time is more informative.
     pub fn last_activity(&self) -> Option<(Time, &'static str)> {
         let attempts = self.attempts.iter().filter_map(Attempt::newest).map(|at| (at, "attempt"));
         let claim = self.claim.iter().filter_map(|it| it.at).map(|at| (at, "claim"));

@@ -1,4 +1,4 @@
-//! Sets of plans. Finds steps across plans, and problems that only several files together show.
+//! Sets of plans. Finds steps across plans, and problems that depend on several files.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
@@ -267,7 +267,7 @@ struct Graph<'a> {
     missing: Vec<(usize, usize)>,
 }
 
-/// Makes the steps of all plans the nodes of a graph, numbered consecutively. Finds the node of the step that an id means.
+/// Numbers the steps of all plans consecutively, as the nodes of a graph. Finds the node of the step that an id means.
 pub(super) struct Finder<'a> {
     plans: &'a Plans,
     /// The node of each plan's first step.

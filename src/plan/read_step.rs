@@ -256,7 +256,7 @@ fn report_unread(
         let message = match form {
             Form::Line => format!("`{said}` is not read as a dependency"),
             Form::Heading => {
-                format!("the section `{said}` is not read, because its heading is not `## Dependencies`")
+                format!("the section `{said}` is not read; only the first section `## Dependencies` is")
             }
             Form::Html => format!("`{said}` is not read, because Markdown parses the line as HTML"),
         };

@@ -99,7 +99,7 @@ pub struct Note {
     Debug, Clone, PartialEq, Eq, Serialize, Deserialize, BorshSerialize, BorshDeserialize, JsonSchema,
 )]
 pub struct Claim {
-    /// The id that the fence compares: a letter from g to z, and 7 hexadecimal digits.
+    /// The id that `store::fencing` compares with the caller's claim: a letter from g to z, and 7 hexadecimal digits.
     pub id: String,
     pub by: Option<String>,
     pub at: Option<Time>,

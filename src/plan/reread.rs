@@ -47,7 +47,7 @@ pub(crate) struct Kept {
 }
 
 impl Kept {
-    /// Moves the steps that have a file back from the plan into `self`, and drops the problems that later checks have added.
+    /// Moves those steps of the plan that have a file into `self`, and drops the problems that later checks have added.
     pub(crate) fn take_back(&mut self, plan: Plan) {
         for mut step in plan.steps {
             let Some(problems) = self.problems.get(&step.path) else { continue };

@@ -75,13 +75,14 @@ impl StepNumber {
         Ok(Self::whole(self.whole + 1))
     }
 
-    /// Returns half of this number. No step has that number if this one is the lowest of the plan.
+    /// Returns half of this number. If this number is the lowest of the plan, no step has the result.
     pub fn below(&self) -> Result<Self, NoRoom> {
         let zero = Self::whole(0);
         if *self == zero { Err(NoRoom) } else { zero.midpoint(self) }
     }
 
-    /// Returns this number plus 1; the fraction stays. A new step after the last step of a plan gets such a number.
+    /// Returns this number plus 1; the fraction stays. `--after` gives such a number to a step that is placed after the last
+    /// step of a plan.
     pub fn plus_one(&self) -> Result<Self, NoRoom> {
         let whole = self.successor()?.whole;
         Ok(Self { whole, fraction: self.fraction.clone() })

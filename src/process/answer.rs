@@ -279,7 +279,7 @@ fn read(mut from: impl Read, kept: &Kept, fits: impl Fn(&mut Vec<u8>) -> bool) -
     }
 }
 
-/// A poisoned lock is accepted, because a panicking thread leaves a complete text.
+/// A poisoned lock is usable, because no statement leaves the value half-changed.
 fn held<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
     of.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,4 +1,4 @@
-//! Translates hints for other surfaces.
+//! Translates the hints of the command line for the tools of agents and for the routes of HTTP.
 //!
 //! The hints of operations name commands and options of the command line. Agents use tools instead, and HTTP clients use
 //! routes. A hint consists of parts, which are separated by `, ` or `; `. A part that names a command, an option or a
@@ -21,8 +21,8 @@ const PHRASES: [(&str, &str, &str); 17] = [
         "finish or skip them, or give `force`",
         "finish or skip them, or send `force` to the route of the verb",
     ),
-    // The refusal with the phrase above comes only from tools that have an argument `force`. Most tools have none, so they
-    // get nothing in place of the following phrases about `--force`.
+    // Only tools that have an argument `force` can return the hint above. Most tools have none, so for tools, the following
+    // phrases about `--force` are removed.
     (
         ", or use --force, which is recorded",
         "",
@@ -42,7 +42,11 @@ const PHRASES: [(&str, &str, &str); 17] = [
     ("leave --type out", "leave the type out", "leave `type` out"),
     ("with --because", "as `reasoning`", "as `because`"),
     ("with --supersedes", "with `supersedes`", "with `supersedes`"),
-    ("use --yes to remove it", "delete_plan asks the person before it removes it", "send `yes` to remove it"),
+    (
+        "use --yes to remove it",
+        "delete_plan asks the person before it removes the plan",
+        "send `yes` to remove it",
+    ),
     ("choose another --as", "choose another title", "choose another `name`"),
     ("--passes must", "`passes` must", "`passes` must"),
     (

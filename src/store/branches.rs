@@ -125,7 +125,7 @@ pub(crate) fn unmerged_steps(context: &Context) -> Result<Vec<Elsewhere>, Error>
     }
     let mut objects = CatFile::open(&git)?;
     let versions = versions(&git, &mut objects, (&path, head.commit.as_ref()), &branches)?;
-    // In `blobs`, each version comes first and its `base` second: the version before the unmerged commits.
+    // In `blobs`, each version is followed by its `base`, which is the version before the unmerged commits.
     let blobs: Vec<_> = versions.iter().flat_map(|it| [it.blob.as_str(), it.base.as_str()]).collect();
     let mut read = Vec::new();
     objects.read_all(&blobs, |nth, object| {

@@ -50,9 +50,9 @@ pub(crate) fn problems(context: &Context) -> Result<Vec<Problem>, Error> {
     Ok(find(context)?.iter().map(Changed::problem).collect())
 }
 
-/// Finds the copies that differ from the version that was removed. If no difference is known, a copy is also found if it
-/// has attempts, notes or confirmations that are later than the removal. [`Changed::unless_carried`] then leaves out some
-/// squashed steps.
+/// Finds the copies that differ from the version that was removed. If no such difference is known, the copy of a removed
+/// step is found if it has attempts, notes or confirmations that are later than the removal. [`Changed::unless_carried`]
+/// then leaves out some squashed steps.
 pub(crate) fn find(context: &Context) -> Result<Vec<Changed>, Error> {
     let git = Git::at(context.plans.root())?;
     let plans = git.relative(context.plans.root()).unwrap_or_default();

@@ -7,7 +7,7 @@ use crate::plan::plans::Plans;
 use crate::plan::problem::{Code, Problem};
 
 /// Refuses a change that makes a step wait for itself. `after` contains the plans after the change. `had` returns whether a
-/// step already waited for itself before the change; it gets the step's id after the change.
+/// step already waited for itself before the change. Its argument is the id that the step has after the change.
 pub(crate) fn refuse_new(after: Vec<Plan>, had: impl Fn(&StepId) -> bool, hint: &str) -> Result<(), Error> {
     let mut after = after;
     for plan in after.iter_mut().filter(|it| !it.is_archived) {

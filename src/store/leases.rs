@@ -19,7 +19,8 @@
 //! killed after write 3, the claim holds until it lapses.
 //!
 //! If write 1 replaces the `<key>.new` of a claim that the step's file contains, the new record names that claim
-//! (`replaces`). So if this process is killed before write 2, too, the step can still be claimed again at once.
+//! (`replaces`). So if the process that wrote the new record is also killed before write 2, the step can still be claimed
+//! again at once.
 //!
 //! When work ends, the step's file is written first, and then the record is removed. If the process is killed in between,
 //! the record remains. If the step is closed in its file, the record is ignored; another working tree reads that file
@@ -321,7 +322,8 @@ impl<'a> Leases<'a> {
         if closed.same.as_ref().is_some_and(|it| !self.is_same(plan, step, &closed.claim, it)) {
             return None;
         }
-        // If the file still contains the claim, ending it was interrupted, or an undo or a checkout restored it.
+        // If the file still contains the claim, the change that ended the claim was interrupted, or an undo or a checkout
+        // restored the claim.
         if step.claim.as_ref().is_some_and(|it| it.id == closed.claim) {
             return Some((id, closed));
         }

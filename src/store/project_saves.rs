@@ -1,5 +1,5 @@
 //! Checks changes that planwatch made to the project's files outside of the plans directory, for example by `init`. Finds
-//! saves that came during or after such a change. Completes or rolls back a change that was interrupted.
+//! saves by other programs that came during or after such a change. Completes or rolls back a change that was interrupted.
 
 use std::path::{Path, PathBuf};
 

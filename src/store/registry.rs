@@ -70,8 +70,8 @@ impl Change {
 pub(crate) enum Answer {
     /// The record has the wanted value or, after a deletion, is absent. An earlier attempt may have made the change.
     Done,
-    /// The change was not made, usually because the record has another value or none. A take-over is also lost if the
-    /// record has not lapsed.
+    /// The change was not made, usually because the record has another value or none. If the registry has a clock, a
+    /// take-over is also lost if the record has not lapsed.
     Lost,
     /// The change was not made, because another change of the same call failed.
     NotTried,

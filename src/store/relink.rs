@@ -145,7 +145,7 @@ fn named(own: &PlanId, step: &StepId) -> String {
     if step.plan == *own { format!("step-{}", step.number) } else { step.to_string() }
 }
 
-/// The single dependencies of a step after its gone dependencies are replaced by their heirs. Steps that only its
+/// The dependencies of a step other than its ranges, after gone steps are replaced by their heirs. Steps that only its
 /// ranges contain are not included.
 pub(crate) fn followed_depends(step: &Step, gone: &[Gone]) -> Vec<StepId> {
     let mut depends = step.depends.clone();

@@ -53,7 +53,7 @@ impl Target {
     }
 }
 
-/// Finds what a reference means. Plans are loaded only to find the only active plan for a bare number.
+/// Finds what a reference means. Loads plans only for a bare number, to find the single active plan.
 ///
 /// If the whole text is the name of an existing plan, it means that plan, not a step. A step need not exist. A path to
 /// an archived plan is refused if a live plan has the same name; [`for_reading`] allows it.

@@ -93,7 +93,7 @@ impl StepUpdate {
     }
 }
 
-/// Decides on the current file, edits it, and reports the changed step.
+/// Decides from the current file, edits it, and reports the changed step.
 ///
 /// If another program saves in between, `decide` runs again on the saved text, unless that text already contains the
 /// change. The step's claim record is updated too.

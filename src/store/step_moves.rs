@@ -1,4 +1,5 @@
-//! Decides how a move or an attempt changes a step, and whether a move is refused.
+//! Decides how a move (a change of status, for example by `done`) or an attempt changes a step, and whether a move is
+//! refused.
 //!
 //! Nothing here writes: the result is a [`StepUpdate`] for `step_file::update`.
 

@@ -294,7 +294,7 @@ impl<'a> Sync<'a> {
         Ok(answers.into_iter().filter(|it| *it == Answer::Done).count())
     }
 
-    /// Forgets this clone's records that were removed because their work is merged.
+    /// Forgets this clone's records that were removed because they are no longer needed.
     fn note_removed(&self, changes: &[Change], answers: &[Answer]) -> Result<(), Error> {
         for (change, answer) in changes.iter().zip(answers) {
             let Change::Delete { name, old } = change else { continue };

@@ -65,3 +65,22 @@ fn text_that_resembles_structure_survives() {
     place.write("plans/draft/plan.md", "---\nstatus: draft\n---\n# Draft\n");
     survives(&place, "draft");
 }
+
+#[test]
+fn steps_with_long_ranges_and_steps_with_errors_survive() {
+    let place = Place::new();
+    place.write("plans/p/plan.md", "# P\n");
+    for n in 1..=120 {
+        place.write(&format!("plans/p/step-{n}.md"), "# A step\n");
+    }
+    place
+        .write("plans/p/step-121.md", "# Range\n\n## Dependencies\n\nSteps 1-120\n\n## Tasks\n\n- [ ] one\n");
+    place.write("plans/p/step-122.md", "# All\n\n## Dependencies\n\nRequires all previous steps.\n");
+    survives(&place, "p");
+    place.write("plans/p/step-123.md", "---\nstatus: [x\n---\n# Faulty\n");
+    place.run("export p --output faulty.md").ok_code();
+    place.run("import faulty.md --as faulty").ok_code();
+    assert!(place.text("plans/faulty/step-123.md").contains("file has an error"));
+    let all = place.text("plans/faulty/step-122.md").replace("faulty:", "again:");
+    assert_eq!(all, place.text("plans/again/step-122.md"));
+}

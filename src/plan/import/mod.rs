@@ -12,7 +12,7 @@ mod statements;
 mod verbatim;
 mod waits;
 
-pub use own::STEPS as EXPORTED_STEPS;
+pub use own::{FILE_ERROR, STEPS as EXPORTED_STEPS};
 
 use serde_json::{Map, Value};
 

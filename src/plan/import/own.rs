@@ -15,6 +15,9 @@ use crate::text::header_edit::Change;
 use crate::text::line_index;
 use crate::text::markdown::Outline;
 
+/// The text that `export` writes instead of the status of a step whose file has an error.
+pub const FILE_ERROR: &str = "file has an error";
+
 /// The heading above steps without a phase.
 pub const STEPS: &str = "Steps";
 
@@ -91,24 +94,41 @@ fn state(body: &str, outline: &Outline, nth: usize, words: &Words) -> Option<Sta
     let text = body[line.clone()].trim_end();
     let mut parts =
         text.strip_prefix("- [x] ").or_else(|| text.strip_prefix("- [ ] "))?.split(", ").peekable();
-    let status = words.read(parts.next()?)?;
-    let (mut waits_for, mut elsewhere) = (Vec::new(), Vec::new());
+    let first = parts.next()?;
+    // The status of a file with an error is not known. The line then stays in the step's text.
+    let is_faulty = first.starts_with(FILE_ERROR);
+    let status = if is_faulty { StepStatus::Pending } else { words.read(first)? };
+    let (mut waits_for, mut elsewhere, mut has_range) = (Vec::new(), Vec::new(), false);
     if let Some(first) = parts.next_if(|it| it.starts_with("after ")) {
         let mut one = Some(first.trim_start_matches("after "));
         while let Some(name) = one {
             match (read_number(name), read_step_id(name)) {
                 (Some(number), _) => waits_for.push(number.to_string()),
                 (None, Some(id)) => elsewhere.push(id),
+                (None, None) if is_range(name) => has_range = true,
                 (None, None) => return None,
             }
-            one = parts.next_if(|it| read_number(it).is_some() || read_step_id(it).is_some());
+            let is_name = |it: &&str| read_number(it).is_some() || read_step_id(it).is_some() || is_range(it);
+            one = parts.next_if(is_name);
+        }
+        if has_range {
+            // The range is in the Dependencies section of the step's text, which says it all.
+            (waits_for, elsewhere) = (Vec::new(), Vec::new());
         }
     }
     let day = |it: &&str| it.strip_prefix("due ").is_some_and(|it| it.parse::<Day>().is_ok());
     let due = parts.next_if(day).and_then(|it| it.trim_start_matches("due ").parse().ok());
     let assignee = parts.collect::<Vec<_>>().join(", ");
     let assignee = Some(assignee).filter(|it| !it.is_empty());
-    Some(State { status, waits_for, elsewhere, due, assignee, body: line.end })
+    let body = if is_faulty { line.start } else { line.end };
+    Some(State { status, waits_for, elsewhere, due, assignee, body })
+}
+
+/// Whether a text is a range such as `1 to 130`. `export` writes the range of a Dependencies section in this form if it has
+/// many steps.
+fn is_range(text: &str) -> bool {
+    text.split_once(" to ")
+        .is_some_and(|(first, last)| read_number(first).is_some() && read_number(last).is_some())
 }
 
 impl Exported {

@@ -234,8 +234,8 @@ impl<'a> Merge<'a> {
             let had_entries = read[0].as_ref().is_some_and(|it| !it.is_empty());
             let [Some(before), Some(own), Some(mut other)] = read else {
                 // At least one value is not a list. If the merge itself must add entries (`extra`), the whole file is merged
-                // by lines. If not, and the base has entries, the key is in conflict. If not, and the base has no entries,
-                // the key is merged like any other key.
+                // by lines. Otherwise, if the base has entries, the key is in conflict. If the base has no entries, the key
+                // is merged like any other key.
                 if !extra.is_empty() {
                     return None;
                 }

@@ -32,7 +32,7 @@ pub(super) struct Tries {
 /// Decides between the statuses of a step. `None`: only a person can decide.
 ///
 /// A missing status is `pending`. If the statuses differ, an unknown word can win in only two cases: the other side has not
-/// changed the status, or only the side with the word has attempts that the other side lacks.
+/// changed the status, or the side with the unknown word has all attempts of the other side and at least one more.
 pub(super) fn of_step(
     base: WrittenStatus<'_>,
     ours: WrittenStatus<'_>,

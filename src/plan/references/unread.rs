@@ -15,7 +15,7 @@ use crate::text::markdown::{self, Outline};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Form {
     Line,
-    /// A section whose heading is not `Dependencies`.
+    /// A section with a heading like `Dependencies` that is not the Dependencies section.
     Heading,
     /// A line of the Dependencies section that Markdown parses as HTML.
     Html,

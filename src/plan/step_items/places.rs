@@ -22,7 +22,7 @@ pub(crate) enum NotPlaced {
     Twice(StepNumber),
     #[error("step-{later} precedes step-{earlier}")]
     OutOfOrder { earlier: StepNumber, later: StepNumber },
-    #[error("there is no room for so many steps there")]
+    #[error("there are too few free numbers for the steps of the list")]
     NoRoom(#[from] NoRoom),
 }
 

@@ -76,8 +76,8 @@ pub(super) fn place_of(lines: &[Listed], without: Option<usize>, number: &StepNu
     lower.max_by(|(_, a), (_, b)| a.number.cmp(&b.number)).map(|(nth, _)| nth)
 }
 
-/// Adds a line after the line with the index `before`, or before the first line. In a loose list, a blank line separates
-/// it from its neighbour.
+/// Adds a line after `lines[before]`, or before the first line if `before` is `None`. In a loose list, a blank line
+/// separates it from its neighbour.
 pub(super) fn placed(body: &str, lines: &[Listed], before: Option<usize>, text: &str) -> Splice {
     let neighbour = before.unwrap_or(0);
     let own = block(body, &lines[neighbour]);

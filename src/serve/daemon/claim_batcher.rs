@@ -44,8 +44,8 @@ impl ClaimBatcher {
         Some(Self(sender))
     }
 
-    /// Queues a claim; returns false if the thread has ended. There is no reply if the claim was made but could
-    /// not be reported.
+    /// Queues a claim; returns false if the thread has ended. There is no reply if the claim was made but an error occurred
+    /// afterwards.
     pub(crate) fn take(
         &self,
         delegated: DelegatedClaim,
@@ -100,7 +100,7 @@ fn work(
     }
 }
 
-/// Returns a context that collects the notices of a batch, for the clients whose claims are in it.
+/// Returns a context that collects the notices of a batch. The first client that gets a claim receives all of them.
 fn collecting_notices(context: Context, notices: &Arc<Mutex<Vec<Notice>>>) -> Context {
     let notices = Arc::clone(notices);
     let tell = move |it: Notice| {

@@ -1,4 +1,4 @@
-//! Creates the context of each request of a long-running surface.
+//! Creates the context of each request to a long-running process, such as the daemon or the MCP server.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, sync_channel};

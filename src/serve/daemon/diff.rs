@@ -12,7 +12,7 @@ use crate::plan::time::Time;
 use crate::serve::daemon::baseline::{BaselinePlan, BaselineStep, name_of};
 use crate::serve::ipc::event::{Event, Of, Source, What};
 
-/// Among the names of files that are held back or overdue, this one stands for the whole plan.
+/// In [`PlanDiff::held`] and [`Differ::overdue`], this name stands for the whole plan.
 const PLAN_FILE: &str = "plan.md";
 
 /// Whether a file may be in the middle of a save. This is possible if the file cannot be parsed or is empty: some editors

@@ -38,7 +38,7 @@ pub(crate) struct PendingPlan {
 }
 
 impl PendingPlan {
-    /// When to check the plan; `None` means at once.
+    /// When to check the plan; `None`, which counts as due, if the plan waits for nothing.
     fn due(&self) -> Option<Instant> {
         let settled =
             self.unhandled.map(|(quiet_since, first)| (quiet_since + SETTLE).min(first + SETTLE_LIMIT));

@@ -15,8 +15,8 @@ use crate::serve::daemon::times::{DELETION_LIMIT, DELETION_PAUSE};
 use crate::serve::ipc::socket_path::{self, SocketDirs};
 
 pub(crate) struct RuntimeFiles {
-    /// `None` if planwatch cannot keep files in `.planwatch` or is not allowed to, while that directory is missing, or
-    /// after the files could not be recreated.
+    /// `None` in three cases: planwatch cannot or must not keep files in `.planwatch`, that directory is missing, or the
+    /// files could not be recreated.
     held: Option<OwnedFiles>,
     socket_dirs: SocketDirs,
     /// Forwards the requests from the socket.

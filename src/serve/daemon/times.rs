@@ -15,7 +15,7 @@ pub(crate) const SETTLE_LIMIT: Duration = Duration::from_millis(400);
 pub(crate) const OWN_SETTLE: Duration = Duration::from_millis(20);
 
 /// The longest delay of indexing while commands change plans all the time. It equals [`SETTLE_LIMIT`], so that a plan is
-/// indexed once before its changes are published.
+/// indexed only once, right before its changes are published.
 pub(crate) const OWN_SETTLE_LIMIT: Duration = SETTLE_LIMIT;
 
 /// The delay of the second check of a file that looks half-written or is missing. An editor saves faster than this.

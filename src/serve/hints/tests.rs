@@ -176,7 +176,7 @@ fn hints_are_translated_or_left_out() {
         ),
         (
             "use --yes to remove it; `planwatch remove auth --yes` moves it below _archive/",
-            Some("delete_plan asks the person before it removes it"),
+            Some("delete_plan asks the person before it removes the plan"),
             Some("send `yes` to remove it"),
         ),
         (

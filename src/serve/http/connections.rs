@@ -33,7 +33,7 @@ pub(super) enum Doing {
 
 #[derive(Debug)]
 pub(in crate::serve) struct Connection {
-    /// The server's address of this connection.
+    /// The local address of this connection.
     pub(in crate::serve) local: SocketAddr,
     state: Mutex<State>,
     clock: Arc<AtomicU64>,

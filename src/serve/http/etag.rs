@@ -1,9 +1,9 @@
 //! Etags of files and of answers. With the etag of a file, a client can require that the file has not changed. An answer
 //! is not sent again to a client that sends the answer's etag.
 //!
-//! The answer about a plan or a step may also change when other files change. So the etag of such an answer to a `GET`
-//! has two parts, `"FILE-ANSWER"`. `If-None-Match` compares both parts; `If-Match` compares only the first one. Other
-//! answers have a weak etag, which never matches `If-Match`.
+//! The answer about a plan or a step may also change when other files change. So the etag of such an answer to a `GET` has
+//! two parts, `"FILE-ANSWER"`. `If-None-Match` compares both parts; `If-Match` compares only the first one. Other answers to
+//! a `GET` have a weak etag, which never matches `If-Match`.
 
 use axum::body::{Body, Bytes, to_bytes};
 use axum::extract::{FromRequestParts, Request};

@@ -38,7 +38,7 @@ pub(super) fn router() -> Router<App> {
 }
 
 /// Sends changes as they happen. The first event is `ready`. For each change, `changed` follows at once. If the change
-/// causes events, an `event` for each follows when the change has settled. `reset` means that events were lost.
+/// causes events, each is sent as an `event` when the change has settled. `reset` means that events were lost.
 pub(in crate::serve) async fn events(
     State(app): State<App>,
     headers: HeaderMap,

@@ -1,9 +1,10 @@
 //! Authorization: decided on the head of a request, before its body is read.
 //!
-//! Any web page in the user's browser can make the browser send requests to this server. The request may name the page's
-//! own host, if that name resolves to this server's address (DNS rebinding). It may come from a form or an image, which
-//! need no preflight. It may contain a password that the browser has stored. So the host name, the origin and the token
-//! are checked on every route, even on `GET` routes: `next-step` claims a step.
+//! Any web page in the user's browser can make the browser send requests to this server. The request may name the page's own
+//! host, if that name resolves to this server's address (DNS rebinding). It may come from a form or an image, which need no
+//! preflight. It may contain a password that the browser has stored. So the host name and the origin are checked on every
+//! route, and the token on every route except the pages, which have sessions instead. This includes `GET` routes:
+//! `next-step` claims a step.
 
 use std::borrow::Cow;
 use std::net::{IpAddr, SocketAddr};
@@ -175,11 +176,11 @@ fn credential(header: &HeaderValue) -> Option<Vec<u8>> {
 /// Checks each segment of the path: percent-encoded UTF-8, not empty unless it is the last, not `.` or `..`, and
 /// without slashes, backslashes and control characters.
 fn path(uri: &Uri) -> Result<(), Problem> {
-    let refused = |why: &str| {
-        let detail = format!("a name in the path {why}");
-        Err(Problem::new(StatusCode::BAD_REQUEST, "name-invalid", detail))
+    let invalid = |detail: String| Err(Problem::new(StatusCode::BAD_REQUEST, "name-invalid", detail));
+    let refused = |why: &str| invalid(format!("a name in the path {why}"));
+    let Some(inside) = uri.path().strip_prefix('/') else {
+        return invalid("the path does not begin with /".to_owned());
     };
-    let Some(inside) = uri.path().strip_prefix('/') else { return refused("does not begin with /") };
     let n_segments = inside.split('/').count();
     for (at, segment) in inside.split('/').enumerate() {
         let Some(name) = decoded(segment) else { return refused("is not percent-encoded UTF-8") };

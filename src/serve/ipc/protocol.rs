@@ -109,7 +109,7 @@ pub(crate) enum Answer {
     Sync {
         fresh: bool,
         generation: Option<String>,
-        /// Whether every problem belongs to a plan, so that the index contains all problems.
+        /// Whether the index contains all problems. It does not contain problems that belong to no plan.
         #[serde(default)]
         is_complete: bool,
     },

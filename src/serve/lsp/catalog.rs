@@ -171,7 +171,7 @@ pub(super) fn key_of(plan: &Plan) -> Option<Key> {
 }
 
 impl Catalog {
-    /// Reads all plans as every command does, through the index or the daemon.
+    /// Reads all plans through the index, as commands do.
     pub(super) fn load(context: &Context) -> Result<Self, Error> {
         let Loaded { plans, problems, .. } = LoadQuery::all().with_other_problems().load(context)?;
         let mut catalog = Self { problems_outside_plans: problems, ..Self::default() };

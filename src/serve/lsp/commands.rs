@@ -175,8 +175,8 @@ fn check_saved(tree: &Tree, documents: &Documents, concerned: &Concerned) -> Res
         let Some(document) = documents.at(path).filter(|_| is_concerned) else { continue };
         let saved = context.plans.read(std::path::Path::new(&open.relative));
         if !saved.is_ok_and(|it| document.is_saved_as(&it.bytes)) {
-            let message = format!("`{}` has changes that are not saved; save it first", open.relative);
-            return Err(Failed::refused("unsaved-changes", message, "save the file first"));
+            let message = format!("`{}` has changes that are not saved", open.relative);
+            return Err(Failed::refused("unsaved-changes", &message, "save it first"));
         }
     }
     Ok(())

@@ -262,8 +262,8 @@ fn words_of<S: Status>(config: &Config) -> Vec<Item> {
 
 /// First come the steps of the file's own plan: those before the file's step in descending order, then those after it. If
 /// the typed word begins with a plan's id and `:` or `/`, the steps of that plan follow. Otherwise, if the word is empty or
-/// begins with a letter, the ids of the other plans follow. `before` is the prefix of the step numbers of the own plan, such
-/// as `step-`.
+/// begins with a letter, the ids of the other plans follow. `before` is the prefix for the step numbers of the file's own
+/// plan, such as `step-`.
 fn steps(tree: &mut Tree, file: &PlanFile, typed: &str, before: &str) -> Vec<Item> {
     let Some(key) = file.key.clone() else { return Vec::new() };
     let own = file.step();

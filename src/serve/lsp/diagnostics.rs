@@ -167,8 +167,8 @@ pub(super) fn related(plans: &Plans, plan: &Plan, problem: &Problem) -> Vec<Rela
 }
 
 /// The related location of [`Code::DependenciesDisagree`]: the Dependencies section of the step's text. If there is no such
-/// section, or the problem itself is at its start, the location is the file of the step's plan. `plan` is that file's path
-/// and the plan's id. `None` for a problem with another code.
+/// section, or if the problem itself is at the start of this section, the location is the file of the step's plan. `plan` is
+/// that file's path and the plan's id. `None` for a problem with another code.
 pub(super) fn in_text(text: &str, plan: (&str, &PlanId), problem: &Problem) -> Option<Related> {
     (problem.code == Code::DependenciesDisagree).then(|| {
         match section(text).filter(|it| *it != (problem.line, problem.column)) {

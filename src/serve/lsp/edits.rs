@@ -37,10 +37,8 @@ pub(super) fn workspace_edit(
     ops: &[FileOp],
     (renames, command): (Renames, &str),
 ) -> Result<Value, Failed> {
-    let refused = |why: &str| {
-        let message = format!("{why}; run `planwatch {command}`");
-        Err(Failed::refused("needs-command", message, format!("`planwatch {command}` does it")))
-    };
+    let refused =
+        |why: &str| Err(Failed::refused("needs-command", why, &format!("run `planwatch {command}`")));
     let (mut changed, mut renamed) = (Vec::new(), Vec::new());
     for op in ops {
         match op {

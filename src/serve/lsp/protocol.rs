@@ -27,10 +27,14 @@ impl Failed {
         Self { code: code as i32, message: message.into(), data: None }
     }
 
-    /// The error for a valid request that cannot be carried out.
-    pub(super) fn refused(code: &str, message: impl Into<String>, hint: impl Into<String>) -> Self {
-        let data = json!({"code": code, "hint": hint.into()});
-        Self { data: Some(data), ..Self::new(ErrorCode::RequestFailed, message) }
+    /// The error for a valid request that cannot be carried out. A client shows only the message, so the message contains
+    /// the hint, which may be empty.
+    pub(super) fn refused(code: &str, message: &str, hint: &str) -> Self {
+        let message = if hint.is_empty() { message.to_owned() } else { format!("{message}; {hint}") };
+        Self {
+            data: Some(json!({"code": code, "hint": hint})),
+            ..Self::new(ErrorCode::RequestFailed, message)
+        }
     }
 
     pub(super) fn cancelled() -> Self {
@@ -40,10 +44,7 @@ impl Failed {
 
 impl From<Error> for Failed {
     fn from(error: Error) -> Self {
-        // A client shows only the message, so the message contains the hint.
-        let hint = error.hint().filter(|it| !it.is_empty());
-        let message = hint.as_ref().map_or_else(|| error.to_string(), |hint| format!("{error}; {hint}"));
-        Self::refused(error.code(), message, hint.unwrap_or_default())
+        Self::refused(error.code(), &error.to_string(), &error.hint().unwrap_or_default())
     }
 }
 

@@ -56,7 +56,7 @@ pub(super) fn rename(
     };
     let Some(number) = number(&id, new_name) else {
         let message = format!("`{new_name}` is not a step number");
-        return Err(Failed::refused("usage", message, "write it as 2 or 2.5"));
+        return Err(Failed::refused("usage", &message, "write it as 2 or 2.5"));
     };
     moved(tree, documents, client, (&id, &number), Renames::Included)
 }

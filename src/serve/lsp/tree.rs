@@ -289,7 +289,7 @@ impl Tree {
     }
 
     /// The claim in the saved version of a step's open file. `own` is the claim in the open text. `None` if the saved file
-    /// has no claim in force, if this claim has lapsed, if the open text has the same claim, or if the file cannot be read.
+    /// has no claim, if its claim has ended or lapsed, if the open text has the same claim, or if the file cannot be read.
     pub(super) fn saved_claim(&self, file: &PlanFile, own: Option<&Claim>) -> Option<Claim> {
         let context = self.context().ok()?;
         let bytes = context.plans.read(Path::new(&file.relative)).ok()?.bytes;

@@ -1,5 +1,5 @@
-//! Tools for prompts that were written for other plan tools. They have the names and arguments of those tools, and most
-//! of them are thin wrappers around planwatch's own tools.
+//! Tools for prompts that were written for other plan tools. The tools in this module have the names and arguments of those
+//! other tools. Most are thin wrappers around planwatch's own tools.
 //!
 //! If tools of two other programs have the same name, the wrapper accepts the arguments of both. Results contain
 //! planwatch's words for statuses.
@@ -97,7 +97,7 @@ fn reworded(refusal: Refusal) -> Refusal {
     refusal.reworded(|hint| WORDS.iter().fold(hint, |text, (from, to)| text.replace(from, to)))
 }
 
-/// The fields of a plan that lists show.
+/// Returns a plan with only those fields that lists show.
 fn plan_line(call: &Call, id: &str) -> Result<Value, Refusal> {
     let (plan, _) = upsert::plan(&call.context, id)?;
     Ok(result::plan(&crate::api::views::value(&plan)))

@@ -23,7 +23,7 @@ pub(super) fn tools() -> Vec<Tool> {
 
 #[derive(Debug, Deserialize, JsonSchema)]
 struct Refine {
-    /// Title of a new draft, or id of one
+    /// Id of a draft, or title of a new one
     plan: Option<String>,
     conversation: Option<String>,
     /// Maximum

@@ -20,7 +20,7 @@ pub(super) fn reading() -> Vec<Tool> {
             Effect::Reads,
             "Searches the full text of plans, steps, decisions and insights, best first. \"phrase\" and -word work.",
             (
-                "query kind(plan, step, decision, insight or history) since(A date, or as 7d) limit:int? cursor:str?",
+                "query kind(plan, step, decision, insight or history) since(Date or age, as 7d) limit:int? cursor:str?",
                 "hits:hit[] next_cursor?",
             ),
             recall,
@@ -30,7 +30,7 @@ pub(super) fn reading() -> Vec<Tool> {
             Effect::Reads,
             "Reads what was decided, newest first. A decision holds until another supersedes it.",
             (
-                "topic plan step since(A date, or as 7d) list_topics:bool?(Only the topics) limit:int? cursor:str?",
+                "topic plan step since(Date or age, as 7d) list_topics:bool?(Only the topics) limit:int? cursor:str?",
                 "decisions:decision[] topics:list? nearest? near:strs? next_cursor?",
             ),
             get_decisions,

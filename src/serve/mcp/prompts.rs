@@ -34,7 +34,7 @@ pub(super) fn get(request: &GetPromptRequestParams) -> Result<GetPromptResult, E
         wrong(format!("there is no prompt `{}`{near}", super::short(name)))
     })?;
     let mut arguments = request.arguments.clone().unwrap_or_default();
-    // The names that other plan tools have for the argument `plan`.
+    // The names that other planning programs use for the argument `plan`.
     for other in ["plan_id", "plan_name", "plan-name"] {
         if let Some(plan) = arguments.remove(other).filter(|_| skill.argument.is_some()) {
             arguments.entry("plan").or_insert(plan);

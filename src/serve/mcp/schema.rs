@@ -18,7 +18,7 @@ use crate::serve::mcp::result::Refusal;
 
 pub(super) type Object = Map<String, Value>;
 
-/// The schema of a type of arguments, without `$defs`, formats of numbers and lists of types.
+/// The schema of a type of arguments. It has no `$defs`, no number formats and no lists of types.
 ///
 /// Arguments are checked against this schema. Clients get the schema that [`common`] makes from it.
 pub(super) fn of_arguments<A: JsonSchema>() -> Arc<Object> {

@@ -210,7 +210,7 @@ impl Tool {
             Some(Value::String(key)) => once_for(&key, name, &run, call, given),
             Some(other) => {
                 let why = format!("`key` has to be a text, and was given as {other}");
-                Err(Refusal::usage(why, "give a new text for each call, and the same one to send it again"))
+                Err(Refusal::usage(why, "use a new key for each call, and the same key to repeat a call"))
             }
         });
         Self { input: Arc::new(input), run, ..self }
@@ -272,8 +272,8 @@ fn with_kept(call: &Call, turn: Result<Turn, Refusal>) -> Result<Turn, Refusal> 
     }
 }
 
-/// Renames arguments to the names that this tool uses, because prompts for other plan tools use `plan_id` and `step_id`.
-/// Leaves out optional arguments that are an empty string, because clients send all fields of a form.
+/// Renames arguments to the names that this tool uses, because prompts for other planning programs use `plan_id` and
+/// `step_id`. Leaves out optional arguments that are an empty string, because clients send all fields of a form.
 fn as_meant(schema: &Object, given: &Object) -> Object {
     const OTHERS: [(&str, &str); 4] =
         [("plan_id", "plan"), ("step_id", "step"), ("program_id", "program"), ("title", "plan")];

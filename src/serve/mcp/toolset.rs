@@ -10,7 +10,7 @@ pub enum Toolset {
     All,
     /// The tools for working on one step.
     Executor,
-    /// Tools with the names and arguments that prompts for other plan tools use.
+    /// Tools with the names and arguments that prompts for other planning programs use.
     Compat,
 }
 

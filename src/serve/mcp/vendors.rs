@@ -156,7 +156,7 @@ impl Check<'_> {
         if words
             .is_some_and(|it| it.is_empty() || object["type"] != "string" || !it.iter().all(Value::is_string))
         {
-            self.faults.push(format!("{path} has an enum of something else than texts"));
+            self.faults.push(format!("{path} has an enum of something other than texts"));
         }
     }
 

@@ -25,7 +25,8 @@ const FEW: usize = 20;
 /// A plan with more steps than this has a filter.
 const UNFILTERED: usize = 12;
 
-/// For each column: its id, the column, and the action for a card that is dropped into it.
+/// For each column: its id, the column, and the action for a card that is dropped into it. For a card from `working`, the
+/// script sends `release` instead of `reopen`.
 const COLUMNS: [(&str, Column, &str); 5] = [
     ("waiting", Column::Waiting, "reopen"),
     ("ready", Column::Ready, "reopen"),
@@ -65,7 +66,7 @@ pub(super) fn board(visit: &Visit, asked: &PlanQuery, shown: &ShownPlan) -> Mark
     }
 }
 
-/// The most cards that a column shows: [`FEW`] in *Waiting* and *Done* before *Show all*, otherwise [`MOST`].
+/// The largest number of cards that a column shows: [`FEW`] in *Waiting* and *Done* before *Show all*, otherwise [`MOST`].
 fn most(asked: &PlanQuery, column: &str) -> usize {
     if matches!(column, "waiting" | "closed") && asked.all != column { FEW } else { MOST }
 }
@@ -130,5 +131,5 @@ fn card(visit: &Visit, step: &StepShape, usual: Priority, titles: &words::Titles
     }
 }
 
-/// The most steps in a tooltip that lists what a step waits for.
+/// The largest number of steps in a tooltip that lists what a step waits for.
 pub(super) const MOST_IN_TITLE: usize = 40;

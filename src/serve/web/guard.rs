@@ -2,8 +2,8 @@
 //!
 //! The host and the origin are checked as on every route. A page needs a session. The browser also sends the session's
 //! cookie with requests from pages on other ports of this machine, because it treats them as the same site. So the guard
-//! also checks `Sec-Fetch-Site`: a request must come from these pages or from an address that a person typed. A change
-//! also needs the token of the page.
+//! also checks `Sec-Fetch-Site`: a request with this header must come from these pages or from an address that a person
+//! typed. A change also needs the token of the page.
 
 use axum::body::HttpBody;
 use axum::extract::{Request, State};

@@ -9,7 +9,7 @@ use crate::page::text::{clip, isolated, one_line, visible};
 use crate::plan::history::What;
 use crate::plan::time::Time;
 
-/// The most events on a step's page.
+/// The largest number of events on a step's page.
 const MOST: usize = 30;
 
 /// The history of a step in git. Attempts and notes are left out, because the page shows them from the step's file. Empty

@@ -18,7 +18,7 @@ use crate::plan::decision::Decision;
 use crate::plan::insight::Insight;
 use crate::plan::time::Time;
 
-/// The most entries on a page.
+/// The largest number of entries on a page.
 const MOST: usize = 200;
 
 #[derive(Debug, Clone, Default, Deserialize)]

@@ -49,9 +49,10 @@ const NAVIGATION: [(Place, &str, &str); 5] = [
     (Place::Statistics, "/stats", "Statistics"),
 ];
 
-/// The keyboard shortcuts, as the help lists them. Except for `m`, they do the same on the board in the terminal.
+/// The keyboard shortcuts, as the help lists them. Most of them do the same on the board in the terminal. `m` and `y`, for
+/// example, differ.
 const KEYS: [(&str, &str); 20] = [
-    ("j k ↑ ↓", "next and previous card or row"),
+    ("j k ↓ ↑", "next and previous card or row"),
     ("h l ← →", "previous and next column"),
     ("g G", "first and last card or row"),
     ("Enter", "open it"),
@@ -63,7 +64,7 @@ const KEYS: [(&str, &str); 20] = [
     ("b", "blocked, with the reason"),
     ("x", "skip"),
     ("r", "reopen"),
-    ("y", "confirm"),
+    ("y", "go to the confirmation"),
     ("n", "write a note"),
     ("a", "record an attempt"),
     ("+", "add a step after this one"),
@@ -156,7 +157,8 @@ impl Visit {
     }
 }
 
-/// The button that closes a notice. It is shown only with script. Without script, the next page has no notice.
+/// The button that closes a notice. It is shown only with script. Without script, the notice disappears when another page is
+/// opened.
 pub(super) fn close() -> Markup {
     html! { button type="button" class="script close" data-close="" aria-label="Close" title="Close" { "×" } }
 }

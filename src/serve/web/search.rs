@@ -22,7 +22,7 @@ use crate::plan::time::Time;
 
 const MOST: usize = 100;
 
-/// The most steps that are listed for a person.
+/// The largest number of steps that are listed for a person.
 const MOST_OF_PERSON: usize = 50;
 
 /// The names of the people and agents in all steps of live plans.

@@ -12,7 +12,8 @@ use crate::serve::ipc::protocol::Opener;
 /// How long a code can be exchanged for a session.
 const CODE_LIFE: Duration = Duration::from_secs(60);
 
-/// The largest number of codes, and of sessions. One more session ends the oldest session. One more code is refused.
+/// The largest number of codes, and of sessions. If there are this many, a new session ends the oldest one, and a new code
+/// is refused.
 const MOST: usize = 256;
 
 /// The largest number of notices of a session. The oldest ones are dropped.

@@ -16,10 +16,10 @@ use crate::plan::time::Time;
 use crate::serve::http::extract::plan_named;
 use crate::serve::http::problem::Problem;
 
-/// The most weeks that are drawn; older weeks are left out.
+/// The largest number of weeks that are drawn; older weeks are left out.
 const WEEKS: usize = 52;
 
-/// The most workers that are listed, those with the most attempts first.
+/// The largest number of workers that are listed, those with the most attempts first.
 const WORKERS: usize = 100;
 
 #[derive(Debug, Clone, Default, Deserialize)]

@@ -18,7 +18,7 @@ use crate::page::text::{isolated, one_line};
 use crate::plan::time::Time;
 use crate::text::yaml::{Tree, View};
 
-/// The most changes on the page.
+/// The largest number of changes on the page.
 const MOST: usize = 100;
 
 #[derive(Debug, Clone, Default, Deserialize)]

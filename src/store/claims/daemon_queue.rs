@@ -1,4 +1,4 @@
-//! The daemon's queue of ready steps. The daemon takes from it the steps for the claims that other processes request. The
+//! The daemon's queue of ready steps. When other processes request claims, the daemon takes the steps from this queue. The
 //! queue is cached between claims.
 //!
 //! The event loop reports which plans changed, and only these are compared with the cached state. The cached queue stays
@@ -276,9 +276,9 @@ impl CacheKey {
 /// The order in which the remaining steps are claimed, as [`rules::in_turn`] defines it. Each plan's steps are claimed in
 /// the order of their numbers. The next step is always the most urgent one among the first remaining steps of all plans.
 ///
-/// A plan may have further ready steps that the queue does not contain. They are less urgent than the queue's steps after
-/// the plan's last step in the queue, but can be more urgent than those before it. So once no step of the plan is left in
-/// the queue, the result ends before the first step whose place in the queue is before the plan's last step.
+/// A plan may have further ready steps that the queue does not contain. Let L be the place of the plan's last step in the
+/// queue. The further steps are less urgent than the steps after L, but can be more urgent than the steps before L. So once
+/// no step of the plan is left in the queue, the result ends before the first step whose place is before L.
 fn in_turn(steps: &[QueuedStep], left: &[bool], is_whole: bool) -> Vec<usize> {
     let mut plans: HashMap<usize, (VecDeque<usize>, usize)> = HashMap::new();
     for (nth, step) in steps.iter().enumerate() {

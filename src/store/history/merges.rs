@@ -121,7 +121,7 @@ impl Settled<'_> {
             None => Vec::new(),
         };
         for change in chosen {
-            // `own` can already contain the same change with another author and time, from an attempt of the other side.
+            // `own` can already contain the same change, but with the author and time of an attempt from the other side.
             if own.iter().any(|it| (it.what, &it.path, &it.to) == (change.what, &change.path, &change.to)) {
                 continue;
             }
@@ -162,8 +162,9 @@ impl Settled<'_> {
     /// Whether two changes have the same result. The state before the change is ignored, because it differs from side to
     /// side.
     fn is_same(&self, a: &Change, b: &Change) -> bool {
-        // If both sides changed a text without a conflict, the merge commit differs from each side in other lines or keys.
-        // The merge commit itself made none of these changes. So, without a conflict, lines and keys must be equal, too.
+        // If both sides changed a text without a conflict, the lines or keys in which the merge commit differs from one side
+        // are not those in which it differs from the other side. The merge commit itself made none of these changes. So,
+        // without a conflict, lines and keys must be equal, too.
         let is_conflict = !self.paths.is_empty();
         let result = |it: &Change| {
             let it = Change { from: None, ..it.clone() };

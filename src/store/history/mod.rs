@@ -1,7 +1,7 @@
 //! The history of plans, from the commits of the repository around them.
 //!
-//! What a commit did to the plans is stored in the index by the commit's id, so that the commit is read only once. The
-//! order of the commits depends on the branch, so it is read from git again when `HEAD` has moved.
+//! The index stores what a commit did to the plans under the commit's id, so that the commit is read only once. The order of
+//! the commits depends on the branch, so it is read from git again when `HEAD` has moved.
 
 mod commits;
 mod files;
@@ -25,7 +25,7 @@ pub(crate) use repository::Repository;
 
 use repository::LogCommit;
 
-/// Must be increased when the code finds other changes in the same files than before.
+/// Increase this number when the code starts to find different changes in the same files.
 const VERSION: u32 = 3;
 
 /// What one commit did to the plans.

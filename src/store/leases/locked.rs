@@ -23,7 +23,8 @@ pub(crate) struct Locked<'a> {
     pub(super) leases: Leases<'a>,
     /// `None` in a dry run, or if the records could not be locked.
     pub(super) records: Option<LockedRecords>,
-    /// Locked while the log is changed, so that only one thread changes it at a time.
+    /// Locked while `confirm`, `changed` or `end_claim` changes the log, so that threads that share this value do so one at
+    /// a time.
     closing: Mutex<()>,
 }
 

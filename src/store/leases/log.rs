@@ -67,7 +67,8 @@ pub(super) struct Closed {
     pub(super) until: Option<Time>,
     #[serde(default)]
     pub(super) process: Option<Process>,
-    /// Whether the step was left open or taken over. If so, the line only records that the claim existed.
+    /// Whether the step was left open, reopened or taken over. If so, the line does not keep workers on other branches from
+    /// doing the step.
     #[serde(default)]
     pub(super) is_open: bool,
     /// The step's file, relative to the plans directory; none in lines of earlier releases.
@@ -168,7 +169,7 @@ impl Leases<'_> {
 
     /// Whether the closing of `step`, which is open now, was discarded, for example by `git reset --hard`. `closed` is where
     /// the step was closed. If that is this working tree and branch, the closing was discarded. `git pull --autostash`
-    /// discards changes only for some seconds, so the file must also have been unchanged for a minute.
+    /// removes changes and restores them some seconds later, so the file must also have been unchanged for a minute.
     pub(super) fn is_dropped(&self, closed: &Place, step: &Step) -> bool {
         let is_here = closed.branch.is_some() && *closed == self.place;
         self.is_uncacheable.fetch_or(is_here, Ordering::Relaxed);

@@ -97,8 +97,8 @@ impl Comparison<'_> {
             }
             _ => None,
         };
-        // The summary is made in the thread that has read the plan, because freeing memory of another thread waits for
-        // that thread.
+        // The summary is made in the thread that has read the plan, because a thread that frees memory which another thread
+        // allocated can have to wait for that thread.
         let summary = match (&mut row_state, at, self.summaries) {
             (RowState::Read(_, plan), ..) if self.wanted == Wanted::Summaries => {
                 plan.take().map(|it| Ok(it.summarize()))

@@ -24,8 +24,8 @@ use crate::plan::read::Bodies;
 use crate::plan::summary::PlanSummary;
 
 /// How many times the daemon is asked, at most, which commit is current. While files are saved continuously, the named
-/// commit can be outdated before it is read. The alternative is to compare all files, which costs far more. If the result
-/// of the comparison is committed, the daemon has to compare all files, too.
+/// commit can be outdated before it is read. The alternative is to compare all files, which costs far more. If the result of
+/// the comparison is written to the index, the daemon has to compare all files, too.
 const MOST_ASKED: usize = 4;
 
 /// How many times the files are compared with the index, at most, while other processes write to it or it is damaged.

@@ -59,8 +59,8 @@ pub(super) fn settled<T>(
     Err(in_motion(context, changed))
 }
 
-/// Loads all plans, and this plan with its texts, for a change of several files. Also returns the known problems of what
-/// could not be read and belongs to no plan.
+/// Loads all plans, and this plan with its texts, for a change of several files. Also returns the loaded problems that
+/// belong to no plan and say that something could not be read.
 pub(crate) fn settled_all(context: &Context, id: &PlanId) -> Result<((Plans, Vec<Problem>), Plan), Error> {
     let load = || {
         refuse_emptied(context)?;

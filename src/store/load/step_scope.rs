@@ -21,7 +21,7 @@ pub(crate) struct Overlay<'a> {
     pub(crate) bytes: &'a [u8],
 }
 
-/// Loads a plan from its files, and the plans that its steps and its `program` key name.
+/// Loads a plan from its files, and the plans that are named in its steps or in its `program` key.
 pub(super) fn load_plan(context: &Context, id: &PlanId) -> Result<Plans, Error> {
     let plan = existing_plan(context, id)?;
     with_named(context, plan)

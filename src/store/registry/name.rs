@@ -49,7 +49,7 @@ impl Name {
         self.0.starts_with(CLAIMS)
     }
 
-    /// The name of the file in which this clone stores its state of the record.
+    /// The name of this clone's file for the record, in `planwatch/sync`.
     pub(crate) fn key(&self) -> String {
         blake3::hash(self.0.as_bytes()).to_hex()[..16].to_owned()
     }

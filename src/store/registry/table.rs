@@ -55,7 +55,7 @@ impl Trial<'_> {
             (self.one, replace("p:1", &a, &c), Answer::Done, "replaced"),
             (self.one, replace("p:1", &a, &c), Answer::Done, "the same again"),
             (self.other, replace("p:1", &a, &d), Answer::Lost, "the second of two take-overs"),
-            (self.one, delete("p:1", &a), Answer::Lost, "deleted by a value that was replaced"),
+            (self.one, delete("p:1", &a), Answer::Lost, "a deletion that expects a replaced value"),
             (self.other, delete("p:2", &a), Answer::Done, "deleted, and there is none"),
             (self.one, delete("p:1", &c), Answer::Done, "deleted"),
             (self.one, delete("p:1", &c), Answer::Done, "the same again"),
@@ -87,7 +87,7 @@ impl Trial<'_> {
         let some = [create("p:1", &c), create("r:1", &c)];
         let answers = self.one.change(&some, Together::AllOrNone).unwrap();
         assert!(answers.iter().all(|it| *it != Answer::Done), "{answers:?}");
-        assert_eq!(listed(self.other).len(), 2, "nothing has moved");
+        assert_eq!(listed(self.other).len(), 2, "nothing was changed");
         assert_eq!(self.one.change(&some, Together::Each).unwrap(), [Answer::Lost, Answer::Done]);
         let all = [delete("p:1", &a), delete("q:1", &b), delete("r:1", &c)];
         assert_eq!(

@@ -64,8 +64,8 @@ pub(crate) fn fence(
         Ok(None) => return Ok(Fenced::NoRecord),
         Err(error) => return unreached(context, own, &error),
     };
-    // If the step has another id in its file than in the record, for example on another branch, the record is first moved to
-    // the id in the file. If the registry does not do that, the record under the old id is ended.
+    // If the step's id in its file differs from its id in the record, for example on another branch, the record is first
+    // moved to the id in the file. If the registry does not do that, the record under the old id is ended.
     let own = if own.step == *step || !sync.move_records(&[(own.clone(), step.clone())])? {
         own
     } else {

@@ -117,8 +117,8 @@ impl Sync<'_> {
 
     /// Moves the records of steps that have another id in the files here, because of another branch, an interrupted command
     /// or another program. All are moved in one change, because two steps may have swapped their ids. Records of claims in
-    /// other working trees are moved only if `is_undone`. Returns whether any was moved, and with it the stored listing
-    /// changed.
+    /// other working trees are moved only if `is_undone`. Returns whether any was moved. If so, the stored listing may have
+    /// changed, too.
     pub(super) fn follow_files(&self, owns: &[OwnRecord], is_undone: bool) -> Result<bool, Error> {
         let mut moves = Vec::new();
         for own in owns.iter().filter(|it| it.under.is_none() && !it.is_lost && !self.is_busy(it)) {

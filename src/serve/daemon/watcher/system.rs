@@ -32,8 +32,8 @@ const CHANGES: EventKindMask = EventKindMask::CORE.union(EventKindMask::ACCESS_C
 /// In planwatch's own directory only removals and renames matter; its files are written all the time.
 const REMOVALS: EventKindMask = EventKindMask::REMOVE.union(EventKindMask::MODIFY_NAME);
 
-/// Cookies are in a directory named `COOKIES` in planwatch's own directory, which is `STATE` or a directory below it.
-/// If the user cannot write to `STATE`, planwatch's own directory is in `.planwatch.by`. `is_old_cookie` does not
+/// Cookies are in a directory named `COOKIES` in planwatch's own directory, which is usually `STATE` or a directory below
+/// it. If the user cannot write to `STATE`, planwatch's own directory is in `.planwatch.by`. `is_old_cookie` does not
 /// recognize cookies there, so the daemon also wakes when such a cookie is removed or closed.
 const STATE: &str = ".planwatch";
 const COOKIES: &str = "cookies";

@@ -57,12 +57,12 @@ impl Call {
         found.map(|(_, value)| value.as_str()).unwrap_or_default()
     }
 
-    /// The plan in the path, as the engine's requests refer to it.
+    /// The plan in the path, in the form in which requests of operations name a plan.
     pub(crate) fn plan(&self) -> Result<String, Problem> {
         plan_named(self.name("id"))
     }
 
-    /// The step in the path, as the engine's requests refer to it.
+    /// The step in the path, in the form in which requests of operations name a step.
     pub(crate) fn step(&self) -> Result<String, Problem> {
         step_named(self.name("id"))
     }
@@ -75,13 +75,13 @@ impl Call {
         self.query.get(name).and_then(Value::as_u64).and_then(|it| it.try_into().ok())
     }
 
-    /// Reads the query as a request of the engine.
+    /// Reads the query as a request of an operation.
     pub(crate) fn asked<R: DeserializeOwned>(&self) -> Result<R, Problem> {
         serde_json::from_value(Value::Object(self.query.clone()))
             .map_err(|it| Problem::new(StatusCode::BAD_REQUEST, "parameter-invalid", it.to_string()))
     }
 
-    /// Reads the body as a request of the engine.
+    /// Reads the body as a request of an operation.
     pub(crate) fn body<R: DeserializeOwned>(&self) -> Result<R, Problem> {
         serde_json::from_value(self.body.clone())
             .map_err(|error| invalid_body(error.to_string()).hint("GET /openapi.json describes it"))

@@ -240,7 +240,7 @@ fn in_header(route: &Route) -> Vec<Value> {
     };
     let mut headers = Vec::new();
     if route.takes_condition() {
-        let about = "Change it only if its file still has this `ETag`, or one of several";
+        let about = "Make the change only if the file still has this `ETag`, or one of those in a list";
         headers.push(header("If-Match", about, ETAGS));
     }
     if route.is_conditional() {

@@ -1,4 +1,4 @@
-//! The routes of the verbs, except those of the script API, and the document that describes all routes.
+//! The routes for the verbs of the command line, except those of the script API, and the document that describes all routes.
 //!
 //! The function `table` lists all routes. `GET /openapi.json` and the table in docs/http-routes.md are made from this list,
 //! and the router from the routes in it that have a handler here. Handlers only translate requests and reports; they run

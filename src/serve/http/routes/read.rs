@@ -151,7 +151,7 @@ fn filters() -> Value {
 }
 
 pub(super) fn sorting() -> Parameter {
-    let about = "Keys to sort by, the first of which decides; `-` reverses its order";
+    let about = "Keys to sort by, the most significant first; `-` before a key reverses its order";
     query("sort", form(SORT), about, "-updated,title")
 }
 

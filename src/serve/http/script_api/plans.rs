@@ -112,7 +112,7 @@ pub(super) async fn next_step(
     if_match: IfMatch,
 ) -> Result<Response, Problem> {
     if method != Method::GET {
-        return Err(not_allowed("GET", "asking for the next step claims it, and HEAD must not"));
+        return Err(not_allowed("GET", "asking for the next step claims it, so HEAD is not allowed here"));
     }
     if is_prefetch(&headers) {
         let detail = "a request for the next step claims it, so it must not be prefetched";

@@ -47,7 +47,7 @@ const ANSWER: &str = "did written:bool state? plan_id? id? title? path? status? 
 #[derive(Debug, Deserialize, Serialize, JsonSchema)]
 struct MemoryPlan {
     action: Action,
-    /// The directory served here
+    /// Id of the served directory
     workspace_id: Option<String>,
     workspace_path: Option<String>,
     /// e.g. auth
@@ -67,7 +67,7 @@ struct MemoryPlan {
     steps: Option<Vec<Map<String, Value>>>,
     include_archived: Option<bool>,
     plan_file_path: Option<String>,
-    /// import: also what was imported before
+    /// import: even if it was imported before
     again: Option<bool>,
     note: Option<String>,
     /// info, warning or instruction
@@ -88,7 +88,7 @@ struct MemoryPlan {
     confirm_step_index: Option<Number>,
     /// The person who answers is recorded
     confirmed_by: Option<String>,
-    /// Most items
+    /// Maximum number of items
     limit: Option<usize>,
     /// next_cursor of the page before
     cursor: Option<String>,
@@ -256,7 +256,7 @@ fn done(call: &Call, asked: MemoryPlan) -> Result<Value, Refusal> {
         Action::AddBuildScript => scripts::add(call, asked),
         Action::ListBuildScripts => scripts::list(call, &asked),
         Action::RunBuildScript => scripts::resolve(call, &asked.script_id.unwrap_or_default()),
-        Action::DeleteBuildScript => scripts::remove(call, &asked.script_id.unwrap_or_default()),
+        Action::DeleteBuildScript => scripts::remove(call, &asked),
         Action::Delete | Action::Confirm => {
             Err(Refusal::new("bug", "the person is asked first", "tell the person"))
         }

@@ -22,7 +22,7 @@ pub(super) fn tools() -> Vec<Tool> {
         Tool::new(
             ("save_plan", "Save a plan"),
             Effect::Sets,
-            "Creates a plan from a text, which becomes its plan.md; its id is the slug of the title. The same text again changes nothing, another text is refused.",
+            "Creates a plan from a text, which becomes its plan.md; its id is the slug of the title. If the plan exists with the same text, only `tags` and `files` are set; if it has another text, the call is refused.",
             CHANGED,
             save_plan,
         )
@@ -40,7 +40,7 @@ pub(super) fn tools() -> Vec<Tool> {
             Effect::Reads,
             "Reads a plan by its id or title: its text, and all steps with their status and attempts.",
             (
-                "plan_id:str?(As auth) title:str?(Or a part of it) limit:int?(Of steps) \
+                "plan_id:str?(e.g. auth) title:str?(The title, or a part of it) limit:int?(Maximum number of steps) \
                  cursor:str?(next_cursor of the page before)",
                 GOT,
             ),
@@ -71,7 +71,7 @@ pub(super) fn tools() -> Vec<Tool> {
             Effect::Sets,
             "Marks a whole plan as complete or abandoned.",
             (
-                "plan_id=plan:str(As auth) status:complete|abandoned force:bool?(Complete it with open steps)",
+                "plan_id=plan:str(e.g. auth) status:complete|abandoned force:bool?(Complete it even if steps are open)",
                 CHANGED,
             ),
             |call, given| own(call, "update_plan", given.into()).map(with_plan_id),
@@ -94,7 +94,6 @@ fn save_plan(call: &Call, asked: SavePlan) -> Result<Value, Refusal> {
     let context = &call.context;
     let put = upsert::put_plan(context, &PlanText { title, body })?;
     let mut saved = result::pick(&value(&put.now), "id title path status etag");
-    saved["did"] = if put.is_new { "saved" } else { "nothing: already done" }.into();
     saved["written"] = put.is_new.into();
     let lists = [("tags", tags), ("files", files)];
     for (key, list) in lists.into_iter().filter_map(|(key, it)| Some((key, it?))) {
@@ -103,6 +102,7 @@ fn save_plan(call: &Call, asked: SavePlan) -> Result<Value, Refusal> {
         saved["etag"] = changed["etag"].clone();
         saved["written"] = (saved["written"] == true || changed["written"] == true).into();
     }
+    saved["did"] = if saved["written"] == true { "saved" } else { "nothing: already done" }.into();
     Ok(with_plan_id(saved))
 }
 

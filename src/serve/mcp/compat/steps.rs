@@ -50,8 +50,8 @@ pub(super) fn tools() -> Vec<Tool> {
             Effect::Adds,
             "Sets a status, logs an attempt, or both. An attempt alone sets an open step to in_progress.",
             (
-                "step_id:str(As auth:2) status:pending|in_progress|done|skipped|blocked|completed|failed? \
-                 attempt_outcome:str?(In a word or two, as `no answer`) attempt_notes:str?",
+                "step_id:str(e.g. auth:2) status:pending|in_progress|done|skipped|blocked|completed|failed? \
+                 attempt_outcome:str?(In a word or two, e.g. `no answer`) attempt_notes:str?",
                 STEP,
             ),
             update_plan_step,
@@ -61,7 +61,7 @@ pub(super) fn tools() -> Vec<Tool> {
             Effect::Reads,
             "Reads the next step of a plan without changing it. If no step is ready, `state` and `why` give the \
              reason.",
-            ("plan_id:str(As auth)", "state why step_id? step_number:num? title? description?"),
+            ("plan_id:str(e.g. auth)", "state why step_id? step_number:num? title? description?"),
             peek_next_step,
         ),
         Tool::of::<()>(
@@ -69,7 +69,7 @@ pub(super) fn tools() -> Vec<Tool> {
             Effect::Reads,
             "Lists the steps of a plan, one line per step.",
             (
-                "plan_id:str(As auth) status:str? limit:int? cursor:str?",
+                "plan_id:str(e.g. auth) status:str? limit:int? cursor:str?",
                 "plan_id title steps:list next_cursor?",
             ),
             get_plan_steps,
@@ -78,7 +78,7 @@ pub(super) fn tools() -> Vec<Tool> {
             ("get_step", "Read a step"),
             Effect::Reads,
             "Reads a step in full: text, status, result, attempts, metadata.",
-            ("step_id=step:str(As auth:2)", GOT),
+            ("step_id=step:str(e.g. auth:2)", GOT),
             get_step,
         ),
     ]
@@ -107,13 +107,13 @@ fn changed(call: &Call, id: &str, done: &Value) -> Result<Value, Refusal> {
 
 #[derive(Debug, Deserialize, JsonSchema)]
 struct AddStep {
-    /// As auth
+    /// e.g. auth
     plan_id: String,
     /// The text, in Markdown; its heading or first line is the title
     description: Option<String>,
-    /// As 2
+    /// e.g. 2
     after_step: Option<Number>,
-    /// As 2.5
+    /// e.g. 2.5
     step_number: Option<Number>,
     created_by: Option<Maker>,
     metadata: Option<Map<String, Value>>,
@@ -170,7 +170,7 @@ fn add_step(call: &Call, asked: AddStep) -> Result<Value, Refusal> {
     Ok(object)
 }
 
-/// The id of a step's claim, for a report on this step. The tools of this set have no argument for it.
+/// The id of a step's claim, for a report on this step. The tools of this set have no argument for a claim.
 ///
 /// Only a claim by the user who runs this server is used, for example one that a script made over HTTP.
 fn claim_of(call: &Call, id: &str) -> Result<Option<String>, Refusal> {
@@ -181,7 +181,7 @@ fn claim_of(call: &Call, id: &str) -> Result<Option<String>, Refusal> {
 
 #[derive(Debug, Deserialize, JsonSchema)]
 struct UpdateStep {
-    /// As auth:2
+    /// e.g. auth:2
     step_id: String,
     /// completed or failed, or another status that get_step can return
     status: Option<String>,
@@ -271,7 +271,7 @@ fn get_plan_steps(call: &Call, mut given: Object) -> Result<Value, Refusal> {
         list::list(&call.context, &ListRequest { plan: Some(id.to_owned()), ..request.clone() })
     })?;
     let ListReport::Steps { plan, steps } = listed else {
-        return Err(Refusal::usage(format!("`{plan_id}` is not a plan"), "list_plans names them"));
+        return Err(Refusal::usage(format!("`{plan_id}` is not a plan"), "list_plans names the plans"));
     };
     let shape = |it: &StepShape| {
         json!({

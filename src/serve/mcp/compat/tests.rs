@@ -396,7 +396,7 @@ fn scripts_are_kept_and_named_and_never_run() {
         json!({"action": "run_build_script", "script_id": "build-server"}),
         json!({
             "command": "npm run build", "directory_path": "/server", "script_name": "build-server", "trusted": false,
-            "run": "a person trusts it first: planwatch trust build-server; then planwatch script run build-server",
+            "run": "a person must trust it first: planwatch trust build-server; then planwatch script run build-server",
         }),
     );
     memory(json!({"action": "delete_build_script", "script_id": "build-server"}), json!({"written": true}));

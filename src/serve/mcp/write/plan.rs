@@ -73,7 +73,7 @@ struct Fields {
 }
 
 // A step of a list. A string alone is the step's title. The schema for clients does not describe the fields, because
-// add_step describes them.
+// add_step describes them (`text` is its `description`).
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 struct Listed {
     title: String,
@@ -117,7 +117,7 @@ impl Listed {
 #[derive(Debug, Deserialize, JsonSchema)]
 struct CreatePlan {
     title: String,
-    /// As in add_step; ready at once without depends
+    /// As in add_step, with `text` for `description`
     steps: Option<Vec<Listed>>,
     /// Each step waits for the one before
     sequential: Option<bool>,
@@ -227,7 +227,7 @@ fn import_plan(call: &Call, id: String, asked: CreatePlan) -> Result<Value, Refu
     let mut object = result::changed(report.change)?;
     if unmapped > 0 {
         object["hint"] = format!(
-            "{unmapped} lines of `{path}` could not be mapped to the plan; read it, and add what is missing with add_step or in the files"
+            "{unmapped} lines of `{path}` could not be mapped to the plan; read the document, and add what is missing with add_step or in the files"
         )
         .into();
     }
@@ -248,7 +248,7 @@ fn update_instead(call: &Call, id: &str, asked: CreatePlan) -> Result<Value, Ref
     if is_text || asked.template.is_some() || asked.as_program == Some(true) || is_other_order {
         let hint = "leave these arguments out; update_plan changes fields, and the text of plan.md is changed in the file";
         return Err(Refusal::usage(
-            "the text, template, kind and order of an existing plan cannot be changed",
+            "with create_plan, the text, template, kind and order of an existing plan cannot be changed",
             hint,
         ));
     }
@@ -399,7 +399,7 @@ enum Op {
     Remove,
 }
 
-/// The most changes that an answer lists.
+/// The largest number of changes that an answer lists.
 const MOST_LISTED: usize = 30;
 
 fn restructure_plan(call: &Call, asked: Restructure) -> Result<Value, Refusal> {

@@ -29,7 +29,7 @@ pub(super) fn tools() -> Vec<Tool> {
             "Adds a step at the end of a plan, or after another one (2 -> 2.5).",
             (
                 "plan:str description=body(The step's text, in Markdown) title? after_step=after(As 2) \
-                 step_number=at(As 2.5) depends(Ids or numbers; none: no dependency, ready at once) phase type \
+                 step_number=at(As 2.5) depends(Ids or numbers; omitted: none) phase type \
                  touches(Files it will change, as src/**) verify(Commands that prove it) \
                  gate(Wait for a person's yes) metadata",
                 CHANGED,

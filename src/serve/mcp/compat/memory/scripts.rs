@@ -48,12 +48,24 @@ pub(super) fn resolve(call: &Call, id: &str) -> Result<Value, Refusal> {
     object["run"] = if found.is_trusted {
         format!("planwatch script run {id}")
     } else {
-        format!("a person trusts it first: planwatch trust {id}; then planwatch script run {id}")
+        format!("a person must trust it first: planwatch trust {id}; then planwatch script run {id}")
     }
     .into();
     Ok(object)
 }
 
-pub(super) fn remove(call: &Call, id: &str) -> Result<Value, Refusal> {
+pub(super) fn remove(call: &Call, asked: &MemoryPlan) -> Result<Value, Refusal> {
+    let id = asked.script_id.as_deref().unwrap_or_default();
+    if let Some(plan) = &asked.plan_id
+        && let Some(other) =
+            script::show(&call.context, id)?.script.plan.filter(|it| it.as_str() != plan.as_str())
+    {
+        let message = format!("the script `{id}` belongs to the plan `{other}`, not to `{plan}`");
+        return Err(Refusal::new(
+            "not-found",
+            message,
+            "repeat the call with that plan, or without `plan_id`",
+        ));
+    }
     result::changed(script::remove(&call.context, id, Mode::Write)?)
 }
