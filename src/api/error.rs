@@ -203,17 +203,13 @@ impl Error {
                 "name the claim with --claim ID, or use --force, which is recorded".to_owned()
             }
             Self::Held { id, .. } => {
-                format!(
-                    "`planwatch show {id_word}` shows the claim; --force takes it over, which is recorded",
-                    id_word = shell_word(id)
-                )
+                let id = shell_word(id);
+                format!("`planwatch show {id}` shows the claim; --force takes it over, which is recorded")
             }
-            Self::ClaimedWithin { id, .. } => {
-                format!(
-                    "wait until the work is done, or release the claim: `planwatch release {id_word}`, with --force if it is not yours",
-                    id_word = shell_word(id)
-                )
-            }
+            Self::ClaimedWithin { id, .. } => format!(
+                "wait until the work is done, or release the claim: `planwatch release {}`, with --force if it is not yours",
+                shell_word(id)
+            ),
             Self::ClaimsNotShared { .. } => {
                 "make the directory writable, or use --force if no other worker claims steps".to_owned()
             }

@@ -1,8 +1,8 @@
 //! `confirm`: a person's yes or no to a step, or to a phase of a plan.
 //!
-//! A gate holds back only workers that respect it. It is not a security boundary, because any program that can write files
-//! can write a confirmation. A no to a step revokes an earlier yes and blocks the step. A no to a phase revokes an earlier
-//! yes, and the steps of the phase wait for another yes.
+//! A required confirmation holds back only workers that respect it. It is not a security boundary, because any program that
+//! can write files can write a confirmation. A no to a step revokes an earlier yes and blocks the step. A no to a phase
+//! revokes an earlier yes, and the steps of the phase wait for another yes.
 
 use std::collections::BTreeSet;
 
@@ -51,7 +51,7 @@ pub fn confirm(context: &Context, request: &ConfirmRequest) -> Result<ChangeRepo
             (Target::Plan(plan), None) => {
                 let command = format!("planwatch confirm {} --phase NAME", shell_word(&plan));
                 let hint = format!("name a step, or a phase as in `{command}`");
-                Err(Error::usage(format!("`{plan}` is a plan; steps and phases are confirmed"), hint))
+                Err(Error::usage(format!("`{plan}` is a plan; only a step or a phase can be confirmed"), hint))
             }
         },
     )

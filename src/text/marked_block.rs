@@ -6,8 +6,9 @@
 //! <!-- planwatch:end -->
 //! ```
 //!
-//! The first marker contains the owners of the block and a hash of the lines between the markers. Callers do not remove
-//! a block whose lines were edited ([`Block::is_sealed`]).
+//! The first marker contains the owners of the block (the agents, the editor or the tool that it was written for, such as
+//! `claude`) and a hash of the lines between the markers. Callers do not remove a block whose lines were edited
+//! ([`Block::is_sealed`]).
 //!
 //! If the file existed before, a blank line precedes the block. If the file's last line had no line end, the block has none
 //! either, so that removing the block restores the same bytes.
@@ -131,8 +132,8 @@ pub fn take(text: &str, block: &Block) -> Option<String> {
     let kept = if text[start..end].ends_with('\n') {
         one.filter(|it| it.is_empty() || it.ends_with('\n'))
     } else {
-        // The block was written without a final line end, because the text before it had none. Then two line ends were
-        // inserted.
+        // The block was written without a final line end, because the text before it had none. In this case, two line ends
+        // were inserted before the block.
         one.and_then(|it| it.strip_suffix(block.line_end)).or(one)
     };
     Some(kept.unwrap_or(before).to_owned() + after)

@@ -1,4 +1,5 @@
-//! Fills in handlebars placeholders. A missing value is an error, and no value can break the front matter of a file.
+//! Fills in handlebars placeholders. Inserting a missing value is an error, but a block such as `{{#if x}}` treats it as
+//! false. No value can break the front matter of a file.
 //!
 //! This module does not depend on plans. Partials and decorators are rejected, because they can recurse without end.
 

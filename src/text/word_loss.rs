@@ -44,7 +44,7 @@ fn collect(view: View<'_>, text: &mut String) {
     }
 }
 
-/// The words of a text with their offsets: runs of letters and digits.
+/// The words of a text with their offsets. A word is a run of letters and digits.
 ///
 /// The mark in a task box and the number of a list item (up to three digits) are not words.
 pub fn words(text: &str) -> impl Iterator<Item = (usize, &str)> {

@@ -183,11 +183,11 @@ impl Sync<'_> {
                 *now = it.new;
             }
         }
-        let mut of_step = |id| {
+        let of_step = |id| {
             let (before, now) = changed.remove(id)?;
             Some((id, before.filter(|it| *it != now)?.to_string(), now.to_string()))
         };
-        let changed: Vec<_> = steps.iter().filter_map(|it| of_step(it)).collect();
+        let changed: Vec<_> = steps.iter().filter_map(of_step).collect();
         let before = self.texts(git, &changed.iter().map(|it| &it.1).collect::<Vec<_>>())?;
         let now = self.texts(git, &changed.iter().map(|it| &it.2).collect::<Vec<_>>())?;
         let is_gone = |before: Option<Vec<u8>>, now: Option<Vec<u8>>| {

@@ -85,8 +85,8 @@ pub fn written(list: View<'_>) -> Vec<Written> {
     frames.iter().zip(&items).map(of).collect()
 }
 
-/// Finds out whether an item of a list without frames, usually a list in brackets, has comments. These are the comments
-/// before the item, from the end of the previous item's last line on, and the comments after the item on its last line.
+/// Finds out whether an item of a list without frames, usually a list in brackets, has comments. A comment before the item
+/// counts if it is below the previous item's last line. A comment after the item counts if it is on the item's last line.
 /// After the last item, all comments up to the end of the list count.
 fn in_brackets(lines: &Lines<'_>, list: View<'_>, items: &[View<'_>], nth: usize) -> Written {
     let text = lines.text;

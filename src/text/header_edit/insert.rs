@@ -23,7 +23,7 @@ pub(super) fn key(
     let column = sheet.root_column();
     let start = sheet.root().span().start;
     if !entries.is_empty() && !sheet.lines.is_first_on_line(start) {
-        return Err(EditError::new(LAYOUT, start, "the first key is not on a line of its own"));
+        return Err(EditError::new(LAYOUT, start, "a character other than a space precedes the first key"));
     }
     let eol = sheet.lines.eol_before(at);
     let entry = sheet.renderer(eol, at).entry(key, value, column);

@@ -204,7 +204,7 @@ impl<'a> Block<'a> {
         Ok(splices)
     }
 
-    /// The splices that delete the removed items, and the moved items at their old positions.
+    /// The splices that delete the removed items and, at their old positions, the moved items.
     fn removals(&self, sources: &[Source<'_>]) -> Result<Vec<Splice>, EditError> {
         let mut splices = Vec::new();
         for (nth, item) in self.items.iter().enumerate() {
@@ -247,9 +247,9 @@ impl<'a> Block<'a> {
     }
 }
 
-/// The position of an item's dash. An item that does not begin on a line of its own is an error.
+/// The position of an item's dash. It is an error if a character other than a space precedes the dash on its line.
 pub(super) fn own_dash(sheet: &Sheet<'_>, item: View<'_>) -> Result<usize, EditError> {
     let dash = item.lead().unwrap_or(item.outer_span().start);
-    let error = || EditError::new(LAYOUT, dash, "the item begins on the line of its key");
+    let error = || EditError::new(LAYOUT, dash, "a character other than a space precedes the dash");
     sheet.lines.is_first_on_line(dash).then_some(dash).ok_or_else(error)
 }

@@ -1,8 +1,8 @@
 //! Edits a front matter. All bytes outside of an edit stay unchanged.
 //!
 //! The parsed text contains the position of each value. From these positions, each change is planned as a list of byte
-//! splices, which are applied to a copy. The copy is parsed again, and the change is accepted only if the copy means the
-//! old data with exactly that change. Of plans, the module knows only where a few keys belong (see [`edit`]).
+//! splices, which are applied to a copy. The copy is parsed again, and the change is accepted only if the copy means the old
+//! data with exactly that change. The module knows nothing about plans, except where a few keys belong (see [`edit`]).
 
 mod arrange;
 mod flow_items;

@@ -77,7 +77,8 @@ impl Greedy {
         }
     }
 
-    /// Finds the lines from `at` on that would become text of the block scalar, and returns the end of the last one.
+    /// Starts at `at` and finds the lines that would become text of the block scalar. Returns the end of the last one, or
+    /// `at` if there is none.
     fn end_of_content(&self, sheet: &Sheet<'_>, at: usize) -> usize {
         let lines = sheet.lines;
         let mut end = at;

@@ -170,7 +170,11 @@ impl Slot<'_> {
         let mut render = self.render();
         if self.old.style() == Style::Block {
             if !lines.is_first_on_line(self.old.span().start) || start < lines.text_end(self.behind_lead) {
-                return Err(EditError::new(LAYOUT, start, "the value begins on the line of its key"));
+                return Err(EditError::new(
+                    LAYOUT,
+                    start,
+                    "the value begins on the line of its key, or a tab precedes it",
+                ));
             }
             if self.old.kind() == Kind::List {
                 render.dash_step = lines.column(start).saturating_sub(self.column);

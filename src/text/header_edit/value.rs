@@ -73,7 +73,9 @@ impl NewValue {
                 let tree = typed(text).map_err(|it| not_a_value(text, it))?;
                 let nodes = tree.root().subtree_size(MAX_NODES);
                 let is_small = nodes <= MAX_NODES || tree.aliases().next().is_none();
-                let too_much = || EditError::new(VALUE_INVALID, 0, "its aliases expand to too much");
+                let too_much = || {
+                    EditError::new(VALUE_INVALID, 0, "the aliases in the new value expand to too many values")
+                };
                 is_small.then_some(()).ok_or_else(too_much)?;
                 check_typed_keys(tree.root())
             }

@@ -14,8 +14,8 @@ const RAW: [(&str, &str); 6] = [
     ("<code", "</code"),
 ];
 
-/// Replaces code blocks, comments and elements such as `<pre>` by spaces, and the content of code spans by `x`. Line endings
-/// stay.
+/// Replaces code blocks, comments and, in HTML blocks, elements such as `<pre>` by spaces. Replaces the content of code
+/// spans and of `<code>` elements in a paragraph by `x`. Line endings stay.
 ///
 /// A code span stays as it is if `is_name` accepts its content. The result has as many bytes as the text, so a range refers
 /// to the same position in both.

@@ -1,4 +1,5 @@
-//! The helpers that compare, for front matter. There, words stand for the texts of values; the helpers compare the texts.
+//! The comparison helpers for the front matter. There, words stand for the texts of values, and the helpers compare the
+//! texts.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -15,7 +16,8 @@ struct Comparison<'a> {
     texts: &'a BTreeMap<String, String>,
 }
 
-/// Registers the helpers. They replace those of handlebars, and differ from them only in the texts that they compare.
+/// Registers the helpers. They replace those of handlebars, and compare the texts for which words stand. Unlike those of
+/// handlebars, they do not order booleans.
 pub(super) fn register<'a>(handlebars: &mut Handlebars<'a>, texts: &'a BTreeMap<String, String>) {
     for name in ["eq", "ne", "gt", "gte", "lt", "lte"] {
         handlebars.register_helper(name, Box::new(Comparison { name, texts }));

@@ -14,8 +14,8 @@ use crate::plan::time::Day;
 use crate::plan::words::{PlanStatus, Words};
 use crate::text::header_edit::Change;
 
-/// Moves the keys that have another meaning in planwatch. They are moved into a mapping `imported`, which planwatch does not
-/// read. A missing or unknown status becomes active.
+/// Moves the keys whose values planwatch cannot use, and always `program`, `confirmations`, `draft` and `notes`. They are
+/// moved into a mapping `imported`, which planwatch does not read. A missing or unknown status becomes active.
 pub(super) fn changes(header: &str, keys: &Map<String, Value>, words: &Words) -> Vec<Change> {
     let mut changes = Vec::new();
     let mut moved = Map::new();
@@ -39,7 +39,8 @@ pub(super) fn changes(header: &str, keys: &Map<String, Value>, words: &Words) ->
     changes
 }
 
-/// Reports the keys about status, order and dependencies that are preserved, but have no meaning in planwatch.
+/// Reports what is preserved, but not used by planwatch: a `status` or `order` with an unknown value, and dependencies of
+/// the whole document.
 pub(super) fn moved(path: &str, keys: &Map<String, Value>, words: &Words) -> Vec<Unmapped> {
     let is_about_steps = |key: &str| {
         matches!(key, "status" | "order" | "depends" | "dependencies" | "depends_on" | "blocked_by")
@@ -52,7 +53,7 @@ pub(super) fn moved(path: &str, keys: &Map<String, Value>, words: &Words) -> Vec
     let unmapped = |(key, value): (&String, &Value)| Unmapped {
         path: path.to_owned(),
         line: None,
-        why: "this key of the front matter is preserved, but has no meaning here",
+        why: "this part of the front matter is preserved, but planwatch does not use it",
         text: format!("{key}: {value}"),
     };
     left.map(unmapped).collect()

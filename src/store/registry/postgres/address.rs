@@ -110,8 +110,9 @@ fn verified(roots: Option<&str>) -> Result<ClientConfig, String> {
     let mut store = RootCertStore::empty();
     match roots {
         Some(path) => {
-            let wrong = || format!("`{path}` has no certificates that can be read");
-            let found = CertificateDer::pem_file_iter(path).map_err(|_| wrong())?;
+            let wrong = || format!("a certificate in `{path}` is not valid");
+            let unread = |_| format!("the certificates in `{path}` cannot be read");
+            let found = CertificateDer::pem_file_iter(path).map_err(unread)?;
             for certificate in found {
                 store.add(certificate.map_err(|_| wrong())?).map_err(|_| wrong())?;
             }
@@ -121,10 +122,13 @@ fn verified(roots: Option<&str>) -> Result<ClientConfig, String> {
         }
     }
     if store.is_empty() {
-        return Err(
-            "this system has no root certificates to verify the server; name a file with `sslrootcert`"
-                .to_owned(),
-        );
+        return Err(match roots {
+            Some(path) => format!("`{path}` contains no certificate"),
+            None => {
+                "this system has no root certificates to verify the server; name a file with `sslrootcert`"
+                    .to_owned()
+            }
+        });
     }
     let provider = std::sync::Arc::new(rustls::crypto::ring::default_provider());
     let builder = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
