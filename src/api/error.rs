@@ -52,8 +52,8 @@ pub enum Error {
     /// tree has no claim in force and the other worker's claim is recorded only outside the file.
     #[error("`{id}` is claimed by {by}")]
     Held { id: String, by: String },
-    /// A step has a live claim, and the operation cannot take it over. If the operation removes, archives or renames a whole
-    /// plan, the claim can be the caller's own.
+    /// A step has a live claim, and the operation does not take claims over. (Only `undo` does, with `--force`.) If the
+    /// operation removes, archives or renames a whole plan, the claim can be the caller's own.
     #[error("`{id}` is claimed by {by}")]
     ClaimedWithin { id: String, by: String },
     /// Claims cannot be recorded where other working trees would see them, so two working trees could claim the same step.

@@ -51,7 +51,10 @@ pub fn confirm(context: &Context, request: &ConfirmRequest) -> Result<ChangeRepo
             (Target::Plan(plan), None) => {
                 let command = format!("planwatch confirm {} --phase NAME", shell_word(&plan));
                 let hint = format!("name a step, or a phase as in `{command}`");
-                Err(Error::usage(format!("`{plan}` is a plan; only a step or a phase can be confirmed"), hint))
+                Err(Error::usage(
+                    format!("`{plan}` is a plan; only a step or a phase can be confirmed"),
+                    hint,
+                ))
             }
         },
     )

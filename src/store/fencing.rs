@@ -183,7 +183,10 @@ pub(crate) fn late_result(
     let refusal = Error::ClaimLost { id: step.id.to_string(), claim };
     let mut update =
         StepUpdate { refusal: Some(refusal), did: "kept as a note".to_owned(), ..StepUpdate::default() };
-    if !step.notes.iter().any(|it| it.text.starts_with(&head)) {
+    // If `notes` is a plain text, the note is recorded as an attempt.
+    let is_noted = step.notes.iter().any(|it| it.text.starts_with(&head))
+        || step.attempts.iter().any(|it| it.notes.as_ref().is_some_and(|it| it.starts_with(&head)));
+    if !is_noted {
         let text = format!("{head}{outcome}{}", message.map(|it| format!(": {it}")).unwrap_or_default());
         update.notes.push(NewNote { at: context.now, kind: NoteType::Warning, by: who.by.clone(), text });
     }

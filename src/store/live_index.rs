@@ -8,6 +8,7 @@ use crate::api::error::Error;
 use crate::index::{Generation, Index, IndexError, Key, Place};
 use crate::plan::id::PlanId;
 use crate::plan::model::Plan;
+use crate::plan::problem::Code;
 use crate::store::load::refresh::open_index;
 use crate::store::load::{Fresh, IndexCheck, LoadQuery, Refresh, Wanted};
 
@@ -84,6 +85,12 @@ impl LiveIndex {
         let live = fresh.plans.into_iter().filter(is_live);
         self.parsed.extend(live.map(|it| (it.id.clone(), it)));
         fresh.changed
+    }
+
+    /// The paths of files with several hard links, in the live plans that [`Self::refresh_plans`] has parsed.
+    pub(crate) fn hard_linked(&self) -> Vec<String> {
+        let problems = self.parsed.values().flat_map(|it| &it.problems);
+        problems.filter(|it| it.code == Code::HardLinked).map(|it| it.path.clone()).collect()
     }
 
     /// Returns a plan as it was last indexed: the parsed plan, which is removed from memory, or else the plan in the index.

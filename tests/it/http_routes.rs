@@ -551,7 +551,7 @@ fn every_other_verb_of_the_command_line_has_a_route() {
     }
 }
 
-const BEGIN: &str = "<!-- made from the routes; PLANWATCH_BLESS=1 makes it anew -->\n";
+const BEGIN: &str = "<!-- generated from the routes; `PLANWATCH_BLESS=1 cargo test` updates it -->\n";
 
 #[test]
 fn the_page_lists_every_route() {

@@ -55,7 +55,10 @@ fn the_command_line_reports_it_in_answers_and_errors() {
     assert_eq!(place.run("note p:1 third").code, 0);
     save_late(&place, "for people\n");
     let refused = place.run("done p:2");
-    assert!(refused.stderr.starts_with("note: p/step-1.md was saved while planwatch wrote it"), "{refused:?}");
+    assert!(
+        refused.stderr.starts_with("note: p/step-1.md was saved while planwatch wrote it"),
+        "{refused:?}"
+    );
     assert_eq!(
         place.run("note p:1 fourth --json=kept").json(),
         json!({"schema_version": 1, "kind": "change"})

@@ -30,6 +30,9 @@ pub(crate) const GIT_RESOLVE: &str = "dry_run files diff kept not_recorded";
 pub(crate) const SYNC: &str = "dry_run remote claims_at branch listed_at error claims settled removed";
 pub(crate) const SYNC_INIT: &str = "dry_run did id remote claims_at branch refused path diff";
 
+/// The fields in the answer of `script run`.
+pub(crate) const SCRIPT_RUN: &str = "id command exit_code";
+
 pub(crate) const INIT: &str = "undo dry_run plans files commands diff kept not_recorded";
 
 /// The fields of all events together; no event has all of them.
@@ -44,11 +47,6 @@ pub(crate) const DRAFT: &str = "event pass passes focus change added removed dif
 pub(crate) const RUN: &str = "event step title attempt of why log text command outcome status exit_code seconds cost notes closed \
      total plan end attempts next prompt environment untrusted verify_only directory timeout idle \
      max_attempts checked verify worktrees";
-
-/// Kinds of objects that may lack a requested field: objects in a stream, and answers whose fields were checked before
-/// the verb ran.
-const PARTIAL: [&str; 9] =
-    ["event", "ready", "draft-event", "draft", "run-event", "run", "change", "claim", "import"];
 
 /// The fields in the answers of `watch --detach` and `watch --stop`.
 pub(crate) const DAEMON: &str = "state pid release since plans steps http";
@@ -87,16 +85,16 @@ pub(crate) fn read(text: &str) -> Vec<String> {
     text.split(',').map(str::trim).filter(|it| !it.is_empty()).map(str::to_owned).collect()
 }
 
-/// Keeps the wanted fields, or all fields if `wanted` is empty.
-pub(crate) fn keep(object: Value, wanted: &[String]) -> Result<Value, Failure> {
+/// Keeps the wanted fields, or all fields if `wanted` is empty. Refuses a field that the object does not have, unless the
+/// fields were checked before the verb ran (`are_checked`): then the object may lack some of them.
+pub(crate) fn keep(object: Value, wanted: &[String], are_checked: bool) -> Result<Value, Failure> {
     let Value::Object(mut object) = object else { return Ok(object) };
     if wanted.is_empty() {
         return Ok(Value::Object(object));
     }
     let key = object.get("kind").and_then(Value::as_str).and_then(list_key);
     let Some(key) = key else {
-        let kind = object.get("kind").and_then(Value::as_str).unwrap_or_default();
-        if !PARTIAL.contains(&kind) {
+        if !are_checked {
             let of_object = fields_of([&object]);
             let own: Vec<_> = of_object.into_iter().filter(|it| !ENVELOPE.contains(it)).collect();
             known(wanted, &own)?;
@@ -108,7 +106,7 @@ pub(crate) fn keep(object: Value, wanted: &[String]) -> Result<Value, Failure> {
     let list = items.as_array_mut().map(Vec::as_mut_slice).unwrap_or_default();
     let of_items = fields_of(list.iter().filter_map(Value::as_object));
     // A list without items does not show which fields it has.
-    if !of_items.is_empty() {
+    if !of_items.is_empty() && !are_checked {
         known(wanted, &of_items)?;
     }
     for item in list.iter_mut().filter_map(Value::as_object_mut) {
@@ -150,7 +148,7 @@ mod tests {
 
     #[track_caller]
     fn check(object: Value, wanted: &str, expected: &Value) {
-        assert_eq!(keep(object, &read(wanted)).unwrap(), *expected);
+        assert_eq!(keep(object, &read(wanted), false).unwrap(), *expected);
     }
 
     #[test]
@@ -192,7 +190,7 @@ mod tests {
     #[test]
     fn an_unknown_field_names_the_known_ones() {
         let step = json!({"schema_version": 1, "kind": "step", "title": "A", "status": "pending"});
-        let failure = keep(step, &read("titel")).unwrap_err();
+        let failure = keep(step, &read("titel"), false).unwrap_err();
         assert_eq!(failure.exit, 2);
         assert_eq!(failure.hint.unwrap(), "did you mean `title`? the fields are title, status");
     }
@@ -200,7 +198,8 @@ mod tests {
     #[test]
     fn an_event_need_not_have_every_field_of_events() {
         let event = json!({"schema_version": 1, "kind": "event", "event": "attempt", "id": "a:1"});
-        check(event, "id,new", &json!({"schema_version": 1, "kind": "event", "id": "a:1"}));
+        let kept = keep(event, &read("id,new"), true).unwrap();
+        assert_eq!(kept, json!({"schema_version": 1, "kind": "event", "id": "a:1"}));
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::ffi::OsString;
 use std::fmt::Write as _;
 use std::io::{self, ErrorKind, IsTerminal, Write};
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use anstream::{AutoStream, ColorChoice};
 use anstyle::{AnsiColor, Style};
@@ -62,6 +62,8 @@ pub(crate) struct Output {
     pub(crate) kept: KeptSaves,
     /// Shows answers that are longer than the terminal.
     pager: Option<Pager>,
+    /// Whether [`Self::check_fields`] was called.
+    are_fields_checked: Arc<AtomicBool>,
 }
 
 /// The program that shows long answers on a terminal.
@@ -101,6 +103,7 @@ impl Output {
             stderr: choice(AutoStream::choice(&stderr)),
             kept: KeptSaves::default(),
             pager: None,
+            are_fields_checked: Arc::default(),
         }
     }
 
@@ -113,8 +116,10 @@ impl Output {
         matches!(self.form, Form::Json(_))
     }
 
-    /// Refuses fields of `--json` that are not among the known ones, before anything is done.
+    /// Refuses fields of `--json` that are not among the known ones, before anything is done. The answer may then lack some
+    /// of them.
     pub(crate) fn check_fields(&self, known: &str) -> Result<(), Failure> {
+        self.are_fields_checked.store(true, Ordering::Relaxed);
         match &self.form {
             Form::Json(wanted) => fields::known(wanted, &known.split(' ').collect::<Vec<_>>()),
             Form::Text => Ok(()),
@@ -174,7 +179,8 @@ impl Output {
             Form::Json(wanted) => wanted.as_slice(),
             Form::Text => &[],
         };
-        let object = fields::keep(views::envelope(kind, report), wanted)?;
+        let are_checked = self.are_fields_checked.load(Ordering::Relaxed);
+        let object = fields::keep(views::envelope(kind, report), wanted, are_checked)?;
         self.bytes(format!("{}\n", printable(&object)).as_bytes())
     }
 

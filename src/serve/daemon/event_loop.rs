@@ -401,7 +401,8 @@ impl<'a> Daemon<'a> {
             self.publisher.mark_differing(seen);
             self.watch_hard_links(&now, &hard_linked);
         } else {
-            self.indexing.refresh_plans(&now, &linked);
+            let hard_linked = self.indexing.refresh_plans(&now, &linked);
+            self.watch_hard_links(&now, &hard_linked);
         }
         linked.into_iter().for_each(|it| self.publisher.mark(PlanId::new(it)));
         Ok(())

@@ -157,7 +157,8 @@ pub(super) struct Catalog {
     pub(super) problems_outside_plans: Vec<Problem>,
 }
 
-/// The plan's directory that directly contains a file, and the file's name. `None` if there is no such directory.
+/// The plan directory that directly contains a file, and the file's name. `None` if the file is not directly in a plan
+/// directory.
 pub(super) fn place(relative: &Path) -> Option<(Key, String)> {
     let inside = relative.strip_prefix("_archive");
     let is_archived = inside.is_ok();
@@ -207,7 +208,8 @@ impl Catalog {
     pub(super) fn get(&self, id: &PlanId) -> Option<&PlanEntry> {
         let exact = |is_archived| self.plans.get(&Key { is_archived, name: id.as_str().to_owned() });
         let same = || self.plans.values().find(|it| it.id == *id);
-        exact(false).or_else(|| exact(true)).or_else(|| if id.as_str().is_ascii() { None } else { same() })
+        // Live plans come first in the map.
+        exact(false).or_else(|| if id.as_str().is_ascii() { exact(true) } else { same() })
     }
 
     pub(super) fn step(&self, id: &StepId) -> Option<(&PlanEntry, &StepEntry)> {

@@ -30,7 +30,8 @@ pub(crate) struct KeptPlan {
 #[derive(Debug, Clone, Copy)]
 struct Row {
     stamp: Stamp,
-    /// Whether an equal stamp does not prove that the file is unchanged, so that the file is read again.
+    /// If true, the file is read again even if its stamp is equal, because an equal stamp does not prove that the file is
+    /// unchanged.
     is_in_doubt: bool,
     /// Whether the file has several hard links.
     is_linked: bool,

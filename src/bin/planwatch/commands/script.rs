@@ -12,6 +12,7 @@ use crate::commands::new::in_plans_or_empty_dir;
 use crate::commands::trust::{asked, may_ask};
 use crate::context::Session;
 use crate::failure::{self, Failure};
+use crate::fields;
 use crate::screens::{change, scripts};
 
 pub(crate) fn run(session: &Session, args: Script) -> Result<u8, Failure> {
@@ -46,6 +47,7 @@ fn show(session: &Session, id: &str) -> Result<u8, Failure> {
 }
 
 fn start(session: &Session, args: &ScriptRun) -> Result<u8, Failure> {
+    session.output.check_fields(fields::SCRIPT_RUN)?;
     let context = session.context()?;
     let runnable = match script::runnable(&context, &args.id, args.trust_hash.as_deref()) {
         Err(Error::NotTrusted(it)) if it.fault.is_none() && may_ask(session) => {

@@ -39,6 +39,7 @@ pub(crate) fn run(session: &Session, args: &Trust) -> Result<u8, Failure> {
         return list_trusted(session, &context);
     }
     if args.revoke {
+        session.output.check_fields("revoked")?;
         return revoke(session, &context, &args.scripts);
     }
     if args.scripts.is_empty() {
@@ -53,6 +54,7 @@ pub(crate) fn run(session: &Session, args: &Trust) -> Result<u8, Failure> {
     if args.trust_hash.is_some() && args.scripts.len() > 1 {
         return Err(Failure::usage("--trust-hash takes the hash of one script", "name one script at a time"));
     }
+    session.output.check_fields("trusted")?;
     let mut done = Vec::new();
     for name in &args.scripts {
         let subjects = subjects(&context, name)?;

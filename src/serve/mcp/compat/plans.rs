@@ -30,7 +30,7 @@ pub(super) fn tools() -> Vec<Tool> {
         Tool::of::<()>(
             ("create_plan", "Create a plan"),
             Effect::Adds,
-            "Makes a plan with steps of these titles, in this order. Use it for a goal that takes several actions, which may need several attempts.",
+            "Makes a plan with steps that have the given titles, in the given order. Use it for a goal that takes several actions, which may need several attempts.",
             ("title:str description:str? steps:texts(Titles, in order)", CHANGED),
             |call, given| own(call, "create_plan", given.into()).map(with_plan_id),
         )

@@ -155,6 +155,21 @@ fn a_save_through_a_hard_link_is_indexed_before_the_answer() {
 }
 
 #[test]
+fn a_hard_link_is_noticed_with_the_change_of_another_file_of_the_plan() {
+    with_rig(|rig| {
+        let link = rig.home.join("link.md");
+        std::fs::hard_link(rig.home.join("plans/a/step-1.md"), &link).unwrap();
+        rig.write("a/step-2.md", "wip");
+        rig.let_through_all();
+        std::fs::write(&link, "---\nstatus: done\n---\n# Step\n").unwrap();
+        let (answer, _done) = rig.ask();
+        rig.let_through_all();
+        assert!(is_fresh(&answer));
+        assert_eq!(rig.indexed("a").as_deref(), Some("completed"));
+    });
+}
+
+#[test]
 fn hard_links_that_a_scan_of_everything_finds_are_watched() {
     with_rig(|rig| {
         let link = rig.home.join("link.md");
