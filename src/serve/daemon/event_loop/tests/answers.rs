@@ -140,33 +140,20 @@ fn the_claim_batcher_learns_which_plans_changed() {
 
 #[test]
 fn a_save_through_a_hard_link_is_indexed_before_the_answer() {
-    with_rig(|rig| {
-        let link = rig.home.join("link.md");
-        std::fs::hard_link(rig.home.join("plans/a/step-1.md"), &link).unwrap();
-        // A hard link created elsewhere is noticed with the next event of the plan.
-        rig.write("a/step-1.md", "wip");
-        rig.let_through_all();
-        std::fs::write(&link, "---\nstatus: done\n---\n# Step\n").unwrap();
-        let (answer, _done) = rig.ask();
-        rig.let_through_all();
-        assert!(is_fresh(&answer));
-        assert_eq!(rig.indexed("a").as_deref(), Some("completed"));
-    });
-}
-
-#[test]
-fn a_hard_link_is_noticed_with_the_change_of_another_file_of_the_plan() {
-    with_rig(|rig| {
-        let link = rig.home.join("link.md");
-        std::fs::hard_link(rig.home.join("plans/a/step-1.md"), &link).unwrap();
-        rig.write("a/step-2.md", "wip");
-        rig.let_through_all();
-        std::fs::write(&link, "---\nstatus: done\n---\n# Step\n").unwrap();
-        let (answer, _done) = rig.ask();
-        rig.let_through_all();
-        assert!(is_fresh(&answer));
-        assert_eq!(rig.indexed("a").as_deref(), Some("completed"));
-    });
+    // A hard link created elsewhere is noticed with the next event of the plan, whatever file it is about.
+    for changed in ["a/step-1.md", "a/step-2.md"] {
+        with_rig(|rig| {
+            let link = rig.home.join("link.md");
+            std::fs::hard_link(rig.home.join("plans/a/step-1.md"), &link).unwrap();
+            rig.write(changed, "wip");
+            rig.let_through_all();
+            std::fs::write(&link, "---\nstatus: done\n---\n# Step\n").unwrap();
+            let (answer, _done) = rig.ask();
+            rig.let_through_all();
+            assert!(is_fresh(&answer), "{changed}");
+            assert_eq!(rig.indexed("a").as_deref(), Some("completed"), "{changed}");
+        });
+    }
 }
 
 #[test]
