@@ -21,8 +21,8 @@ pub enum Freshness {
 
 /// A client of the daemon. Each reply reflects all file changes that were finished before the request.
 pub trait DaemonClient: Send + Sync {
-    /// The current [`Generation`] of the index; `None` if no daemon answers, or if the daemon does not know it. A verb calls
-    /// this at most once for each answer.
+    /// The current [`Generation`] of the index; `None` if no daemon answers, or if the daemon does not know it. A verb may
+    /// call this several times for one answer, because the index can change between the reply and the reading.
     fn commit(&self) -> Option<Generation>;
 
     /// Like [`Self::commit`], but `None` while the daemon knows a problem that belongs to no plan, such as a broken link.

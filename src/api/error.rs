@@ -1,4 +1,5 @@
-//! The errors of operations. Each has a code, a message, a hint and an exit code, which are the same for every surface.
+//! The errors of operations. Each has a code, a message and an exit code, and most have a hint, in the words of the command
+//! line.
 
 use serde_json::{Value, json};
 
@@ -42,7 +43,7 @@ pub enum Error {
     ConfirmationNeeded { id: String, phase: Option<String> },
     /// Only a person may confirm, and it is not certain that the caller is one.
     #[error(
-        "only a person at a terminal or in the browser can confirm; a process that works on a claimed step cannot"
+        "only a person at a terminal, in the browser or in an MCP client can confirm; a process that works on a claimed step cannot"
     )]
     PersonNeeded { command: String },
     /// A step cannot be changed, because another worker has claimed it.
@@ -52,8 +53,9 @@ pub enum Error {
     /// tree has no claim in force and the other worker's claim is recorded only outside the file.
     #[error("`{id}` is claimed by {by}")]
     Held { id: String, by: String },
-    /// A step has a live claim, and the operation does not take claims over. (Only `undo` does, with `--force`.) If the
-    /// operation removes, archives or renames a whole plan, the claim can be the caller's own.
+    /// A step has a live claim, so the operation is refused. `undo`, and `remove` of a whole plan, ignore the claim with
+    /// `--force`; the other operations do not. If the operation removes, archives or renames a whole plan, the claim can be
+    /// the caller's own.
     #[error("`{id}` is claimed by {by}")]
     ClaimedWithin { id: String, by: String },
     /// Claims cannot be recorded where other working trees would see them, so two working trees could claim the same step.
@@ -130,7 +132,7 @@ impl Error {
         }
     }
 
-    /// The word that every surface uses for this error.
+    /// The error code. Every surface uses it, except that HTTP has its own code for [`Self::PersonNeeded`].
     pub fn code(&self) -> &'static str {
         match self {
             Self::NotFound { .. } | Self::NoSuchStep { .. } | Self::NoSuchPhase { .. } => "not-found",

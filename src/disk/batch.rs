@@ -585,7 +585,7 @@ impl Locked<'_> {
             names.filter_map(|name| self.plans.root.join(name).parent().map(Path::to_path_buf)).collect();
         for dir in dirs {
             match self.plans.disk.sync_dir(&dir) {
-                // The directory was never created, or it was renamed. In that case, `dirs` contains its new parent, too.
+                // The directory was never created, or it was renamed. A renamed directory's new parent is in `dirs`, too.
                 Err(_) if self.plans.disk.lstat(&dir).is_err_and(|error| is(&error, Errno::NOENT)) => {}
                 other => other.map_err(|error| DiskError::writing(&dir, error))?,
             }

@@ -109,7 +109,8 @@ impl PlansDir {
     pub fn is_being_written(&self) -> Option<bool> {
         let is_held = |path: &Path| self.disk.lock(path, std::time::Duration::ZERO).map(|it| it.is_none());
         let shared = self.root.join(RUNTIME).join(super::runtime::LOCK);
-        // A lock file of another user cannot be opened. Unless the lock file is locked, the lock on the directory decides.
+        // `None` if there is no lock file, or if it cannot be opened, for example because it is another user's. If the lock
+        // file is locked, the answer is yes. Otherwise the lock on the directory decides.
         let found = self.disk.lstat(&shared).ok().and_then(|_| is_held(&shared).ok());
         match is_held(&self.root) {
             _ if found == Some(true) => found,

@@ -331,8 +331,8 @@ impl Locked<'_> {
 
     /// Replaces our version in the file with the editor's save that our version displaced.
     ///
-    /// A copy of the save is put into the file, and the inode of the save stays in `displaced/`. The reason: an editor
-    /// may have read our version and may still save over the file. If the inode itself were in the file, such a save
+    /// A copy of the save is put into the file, and the inode of the save stays in `displaced/`. The reason: an editor may
+    /// have read our version and may still save over the file. If the inode itself had the file's name again, such a save
     /// would destroy the only copy of the first save.
     ///
     /// If there is a later save, possibly made from our version, returns the file's content. If `waits` is true, waits

@@ -44,8 +44,8 @@ pub enum KeptWhy {
     /// Another program saved at the same time, and the file now contains a different text from this one. Usually two saves
     /// raced with a write, and this is the earlier one.
     Overtaken,
-    /// The text from before a write that was interrupted, usually a write in place; or a text from the journal of a batch
-    /// that a command discarded.
+    /// The text from before an interrupted write, usually a write in place; or a text from the journal of an unfinished
+    /// batch, after `doctor --discard-journal` discarded that batch.
     Interrupted,
     /// A whole `.planwatch` directory that this machine did not make.
     Foreign,

@@ -106,8 +106,8 @@ pub struct Recovered {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     Finished,
-    /// The batch was undone: an earlier attempt to undo it had failed, or it could not be finished. For example, another
-    /// program had changed a file.
+    /// The batch was undone, because it could not be finished (for example, another program had changed a file), or because
+    /// an earlier attempt to undo it had failed.
     TakenBack,
 }
 

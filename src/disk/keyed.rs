@@ -25,7 +25,8 @@ use super::request_key::{Due, Keyed};
 use super::runtime::Trust;
 use super::write_lock::{Done, Locked, Written};
 
-/// An edit is tried at most this many times. After that, the other program's save stays in the file.
+/// If another program saves the file in between, the edit is tried again, up to this many times in total. Then that save
+/// stays in the file.
 const TRIES: usize = 5;
 
 const LIMIT: u64 = 64 << 20;

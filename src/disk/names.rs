@@ -1,7 +1,7 @@
 //! Checks the paths that callers pass, and encodes and parses the names of displaced versions.
 //!
 //! A displaced version's name contains what is needed to classify it: when it was made, its expected content, and its
-//! origin. Only for a save that raced with a write are the plan file and the names of later versions needed, too.
+//! origin. To classify a save that raced with a write, the plan file and the names of later versions are needed, too.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -10,7 +10,8 @@ use std::path::{Component, Path, PathBuf};
 use super::error::DiskError;
 
 /// Directories in the state directory. They contain, in this order: displaced versions of plan files; the undo log and the
-/// versions that `undo` needs; and directories that are not yet renamed to their final path.
+/// versions that `undo` needs; and the files of a new directory, which is `building` itself until it is renamed to its final
+/// path.
 pub(super) const DISPLACED: &str = "displaced";
 pub(super) const UNDO: &str = "undo";
 pub(super) const BUILDING: &str = "building";
@@ -40,7 +41,7 @@ impl Content {
     }
 }
 
-/// The name of a displaced version of a plan file, or of a draft: a new version that is not yet at its path.
+/// The name of a displaced version of a plan file, or of a draft. A draft is a new version that is not yet at its path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct VersionName {
     pub origin: Origin,

@@ -102,8 +102,8 @@ impl Locked<'_> {
                     };
                     if is_renamed && self.is_doubled(from, to) {
                         // `resolve_recreated` reports the renamed file unless it contains `text`. After a crash, the file
-                        // that has the old name now may have been created long after the rename. The renamed file may
-                        // then be the only one with the text from before the batch, so that text is not passed.
+                        // that has the old name now may have been created long after the rename. The renamed file may then
+                        // be the only one with the text from before the batch. Therefore, that text is not passed.
                         let text = if n_done.is_some() {
                             Self::renamed_text(journal, n)
                         } else {

@@ -5,11 +5,11 @@
 //! a secret of the user. The hash covers no path, so the same plans under two paths (a bind mount, a renamed project)
 //! share their state.
 //!
-//! A `.planwatch` without this user's stamp came with a repository or a backup, or belongs to another user or another
-//! state home (a container). planwatch takes the lock in it and reports its interrupted changes and preserved texts.
-//! Apart from that, planwatch neither uses nor changes its state. This user's state directory is then
-//! `.planwatch/by/<name>`. If `.planwatch` is not a directory, or is another user's and not writable, the state directory is
-//! `.planwatch.by/<name>`.
+//! A `.planwatch` without this user's stamp came with a repository or a backup, or belongs to another user or another state
+//! home (a container). planwatch takes the lock in it, and reports its interrupted changes and preserved texts. Files that
+//! such a change names are not written until the change is finished or `doctor --discard-journal` discards it. Apart from
+//! that, planwatch neither uses nor changes its state. This user's state directory is then `.planwatch/by/<name>`. If
+//! `.planwatch` is not a directory, or is another user's and not writable, the state directory is `.planwatch.by/<name>`.
 //!
 //! State directories have mode 0700, because they contain titles and texts of private plans. Users who share a plans
 //! directory each have their own state directory, and exclude each other with the lock on the plans directory itself.

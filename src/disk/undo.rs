@@ -1,8 +1,8 @@
 //! The undo log of planwatch's writes.
 //!
 //! The log contains a record of each write. The version that the write displaced is retained until about a hundred more
-//! writes are recorded. Log and versions are not synced, so some of them may be missing after a power cut. `undo` never
-//! replaces or removes a file whose content differs from the recorded one.
+//! writes are recorded, or until newer texts reach [`MOST_BYTES`]. Log and versions are not synced, so some of them may be
+//! missing after a power cut. `undo` never replaces or removes a file whose content differs from the recorded one.
 
 mod choice;
 mod gap;

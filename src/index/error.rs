@@ -78,7 +78,7 @@ impl IndexError {
     }
 }
 
-/// Only for the statements of this module. They are correct, so an SQL error means that the file is damaged.
+/// For the statements that planwatch itself writes. They are correct, so an SQL error means that the file is damaged.
 impl From<rusqlite::Error> for IndexError {
     fn from(error: rusqlite::Error) -> Self {
         match error.sqlite_error_code() {

@@ -147,8 +147,8 @@ impl TextsSnapshot<'_> {
     /// Verifies the file by its recorded stamps if possible, otherwise by reading all of it.
     fn prove(&self) -> Result<(), IndexError> {
         let Some(file) = self.store.file() else { return Ok(()) };
-        // The recorded stamps are compared with those of the file that is at this path now. If that file was replaced or
-        // removed, the open file is another one.
+        // The recorded stamps are compared with those of the file that is at this path now. If the open file was replaced or
+        // removed, this path no longer leads to it.
         let has_its_name = self.store.has_its_name();
         if has_its_name && verified_stamp::is_recorded(file) {
             return Ok(());

@@ -28,7 +28,7 @@ pub(super) fn alone() -> Alone {
 
 impl Alone {
     /// Whether this process has the database open with other files next to it, or the shared memory open with another
-    /// database. SQLite would then use one memory for two databases.
+    /// database. In the second case, SQLite would use one memory for two databases.
     pub(super) fn is_of_another(&self, now: Names) -> bool {
         let is_shared =
             |it: &Names| it.database == now.database || (now.shared.is_some() && it.shared == now.shared);

@@ -2,8 +2,8 @@
 //!
 //! SQLite detects few of the errors of a failing disk: if bytes inside a row are overwritten, SQLite returns the wrong
 //! bytes. So each head ends with a hash of its key, the number of its steps and all its other bytes, which include the
-//! hashes of the plan's data. If this hash is right, the row describes the plan as it was in files with the stamps that
-//! the row contains. The hashes do not protect against forgery.
+//! hashes of the plan's data. If this hash is right, the row describes the plan as it was when its files had the stamps in
+//! the row. The hashes do not protect against forgery.
 
 use borsh::{BorshDeserialize, BorshSerialize};
 

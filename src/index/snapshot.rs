@@ -79,7 +79,7 @@ impl<'a> Snapshot<'a> {
         Ok(Plans::new(plans).into_vec())
     }
 
-    /// Returns the commit of this snapshot; `None` if nothing was ever written.
+    /// Returns the name of the index's last commit in this snapshot; `None` if nothing was ever written.
     pub fn generation(&self) -> Result<Option<Generation>, IndexError> {
         self.record_damage(generation::read(&self.transaction))
     }

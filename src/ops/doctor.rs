@@ -56,7 +56,7 @@ pub struct DiscardReport {
     pub at: String,
     /// The whole intended change as a diff. The part that was already made stays.
     pub diff: String,
-    /// The paths of the stored texts. They are the texts of the change that are missing from their files.
+    /// The paths of the stored texts. A text of the change is stored if its file does not contain it.
     pub kept: Vec<String>,
 }
 
@@ -134,7 +134,7 @@ fn trust(context: &Context) -> Check {
         }
         Some(_) => ok(name, "`.planwatch` was made on this machine"),
         None if context.plans.has_key() && !context.plans.is_bare() => {
-            let hint = "`.planwatch` stays as it is; the next change creates a directory for this user next to it, \
+            let hint = "the next change creates a directory for this user in `.planwatch/by` or `.planwatch.by`, \
                         or reports why it cannot";
             check(
                 name,
@@ -267,8 +267,10 @@ fn daemon(context: &Context) -> Check {
 fn watches(context: &Context) -> Check {
     let name = "watched directories";
     let n = context.plans.n_directories();
-    let hint = "raise it: sysctl fs.inotify.max_user_watches=524288";
-    match watch_limit() {
+    let limit = watch_limit();
+    let wanted = limit.map_or(0, |it| it.saturating_mul(2)).max(524_288);
+    let hint = format!("raise the limit: sysctl fs.inotify.max_user_watches={wanted}");
+    match limit {
         None => ok(name, format!("{n}")),
         Some(limit) if n >= limit => {
             check(name, State::Problem, format!("{n}, and the limit is {limit}"), hint)

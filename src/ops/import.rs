@@ -34,7 +34,8 @@ pub struct ImportReport {
     pub unmapped: Vec<Unmapped>,
     /// Files that could not be read, although others could.
     pub unread: Vec<Problem>,
-    /// Documents and plans that were imported before, each with the plan made from it then. They were not imported again.
+    /// Documents and plans that were imported before, each with the plan that was made from it. They were not imported
+    /// again.
     pub already: Vec<(String, PlanId)>,
 }
 

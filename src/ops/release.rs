@@ -1,5 +1,5 @@
-//! `release`: ends claims of the caller, or claims that have lapsed. The steps become pending again; with `--expired`, a
-//! step that has used up its attempts becomes failed.
+//! `release`: ends claims of the caller, claims that have lapsed, or, with `--force`, claims of other callers. The steps
+//! become pending again; with `--expired`, a step that has used up its attempts becomes failed.
 
 use std::collections::HashMap;
 

@@ -4,9 +4,9 @@
 //! attempt at a step, `outcome` decides on the result, and `settle` writes it. `trees` manages the working trees of
 //! `--worktrees`. Processes are started through [`Workers`].
 //!
-//! The result of an attempt depends on the step's file and on how the process ended, never on the output of the process.
-//! The state of a run is stored in the steps' files and in the records of its claims, and with `--worktrees` also in git.
-//! So the next run can continue a run that was killed.
+//! The result of an attempt depends on the step's file, on its `verify` commands and on how the process ended, never on the
+//! output or the exit code of the process. The state of a run is stored in the steps' files and in the records of its
+//! claims, and with `--worktrees` also in git. So the next run can continue a run that was killed.
 
 mod attempt;
 mod drive;

@@ -1,4 +1,5 @@
-//! `stale`: lists the steps that are ready or in progress and for which nothing has been recorded for a while.
+//! `stale`: lists the stale steps. A stale step is ready or in progress, and has been in this state for a while, as
+//! `api::staleness` measures it.
 
 use serde_json::{Value, json};
 
@@ -16,7 +17,7 @@ pub use crate::api::requests::StaleRequest;
 
 const DAY: i64 = 86_400;
 
-/// A step, and since when nothing has been recorded for it.
+/// A stale step, and the time since which it has been in its state, as `api::staleness` measures it.
 #[derive(Debug, Clone)]
 pub struct StaleStep {
     pub step: StepShape,

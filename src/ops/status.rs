@@ -29,8 +29,8 @@ pub use elsewhere::OnBranch;
 pub struct Attention {
     pub reason: Reason,
     pub step: StepShape,
-    /// For an overdue step, the end of the due day. Otherwise, the time that [`Standing::since`] has if `held` is `None`.
-    /// `None`: the time is not known, the step is faulty, or it only waits for a confirmation.
+    /// For an overdue step, the end of the due day. Otherwise, the same time as in a [`Standing`] without `held`. `None`:
+    /// the time is not known, the step is faulty, or it only waits for a confirmation.
     pub since: Option<Time>,
     /// The last attempt's outcome and the first line of its notes.
     pub last: Option<String>,

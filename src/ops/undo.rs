@@ -32,7 +32,8 @@ pub struct UndoItem {
     pub at: String,
     pub paths: Vec<String>,
     pub blocked: Option<Blocked>,
-    /// Who made the change; empty if that was not recorded. The file may name another person, for whom the change was made.
+    /// Who made the change; empty if that was not recorded. The changed file may name another person, on whose behalf the
+    /// change was made.
     #[serde(skip)]
     pub by: String,
     /// The step or plan whose file was changed, if only one file was changed.

@@ -1,4 +1,4 @@
-//! `start`, `done`, `fail`, `block`, `skip`, `reopen` on steps and plans, and `attempt`.
+//! `start`, `done`, `skip` and `reopen` on steps and plans, and `fail`, `block` and `attempt` on steps.
 
 use crate::api::context::Context;
 use crate::api::error::Error;

@@ -122,7 +122,7 @@ impl Claims {
         self.ended.get(&step.id).is_some_and(|it| it.iter().any(|it| it == claim))
     }
 
-    /// Returns whether another claim than this one is in force on the step.
+    /// Returns whether a claim other than this one is in force on the step.
     pub fn is_held_by_another(&self, step: &StepId, claim: &str) -> bool {
         self.of(step).iter().any(|it| is_live(it) && it.lapse.is_none() && it.claim != claim)
     }

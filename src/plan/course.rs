@@ -36,7 +36,7 @@ pub struct Seen {
 /// The duration of an attempt in seconds. `None`: it is not recorded, or is not between half a second and 366 days.
 pub fn seconds(attempt: &Attempt) -> Option<i64> {
     let seconds = attempt.more.get("seconds").and_then(serde_json::Value::as_f64)?;
-    #[expect(clippy::cast_possible_truncation, reason = "it is below a year")]
+    #[expect(clippy::cast_possible_truncation, reason = "it is at most 366 days")]
     (0.5..=31_622_400.0).contains(&seconds).then(|| seconds.round() as i64)
 }
 

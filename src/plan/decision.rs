@@ -309,7 +309,7 @@ mod tests {
     }
 
     proptest! {
-        /// A text without code fences and conflict markers is read back completely, with any headings.
+        /// A text without code fences, conflict markers and a heading `Reasoning` is read back completely.
         #[test]
         fn texts_are_read_back_as_they_were_given(topic in "\\PC{1,40}", text in "[a-zé#*: \n=-]{0,80}", why in "[a-z# \n]{0,40}") {
             let Ok(topic) = NewDecision::check_topic(&topic) else { return Ok(()) };

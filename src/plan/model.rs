@@ -127,7 +127,7 @@ pub struct Step {
     pub verify: Vec<Verify>,
     /// Patterns of the files that the step may change. `None`: not stated; this overlaps everything except an empty list.
     pub touches: Option<Vec<String>>,
-    /// The file's `result`, which planwatch never writes.
+    /// The file's `result`, which planwatch changes only with `set`.
     pub result: Option<String>,
     pub notes: Vec<Note>,
     pub attempts: Vec<Attempt>,

@@ -125,9 +125,9 @@ impl Plan {
 
     /// Whether a step has a claim, or may be ready according to the plan's own files.
     ///
-    /// For a step without a claim, other plans, the claim records and the time can only add obstacles. A step with a claim
-    /// may become ready when the claim lapses. `open` contains the indices of the steps that are not closed; it is empty
-    /// if no step has ranges.
+    /// Other plans, the claim records and the time can keep a step without a claim from being ready, but they cannot make it
+    /// ready. A step with a claim may become ready when the claim lapses. `open` contains the indices of the steps that are
+    /// not closed; it is empty if no step has ranges.
     fn is_kept_whole(&self, step: &Step, open: &[usize]) -> bool {
         step.claim.is_some() || (step.status.is(StepStatus::Pending) && self.may_hand_out(step, open))
     }

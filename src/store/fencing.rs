@@ -183,7 +183,7 @@ pub(crate) fn late_result(
     let refusal = Error::ClaimLost { id: step.id.to_string(), claim };
     let mut update =
         StepUpdate { refusal: Some(refusal), did: "kept as a note".to_owned(), ..StepUpdate::default() };
-    // If `notes` is a plain text, the note is recorded as an attempt.
+    // If `notes` in the step's file is a plain text, the late result is recorded as an attempt instead of a note.
     let is_noted = step.notes.iter().any(|it| it.text.starts_with(&head))
         || step.attempts.iter().any(|it| it.notes.as_ref().is_some_and(|it| it.starts_with(&head)));
     if !is_noted {

@@ -149,7 +149,7 @@ fn hint_for_incomplete(id: &PlanId) -> String {
     )
 }
 
-/// The hint for a claim in a plan whose own file says that the plan is closed; `None` for other plans.
+/// The hint for a change of a step in a plan whose own file says that the plan is closed; `None` for other plans.
 pub(crate) fn hint_for_closed(plan: &Plan) -> Option<String> {
     let id = &plan.id;
     let is_over = matches!(plan.status.known(), Some(PlanStatus::Completed | PlanStatus::Abandoned));

@@ -67,9 +67,9 @@ impl Gone {
 /// `own` is the plan of the gone steps with its new Steps list. The files of `rewritten` steps are not changed here,
 /// because the caller writes them. The files of `left` steps and of archived plans are not changed at all.
 ///
-/// Front matter and the Steps lists of other plans are edited item by item. If a Dependencies section names a gone
-/// step, the section's text stays, except for links to a renamed file. If a dependant would then wait for the wrong
-/// steps, its file gets a `depends`, which takes precedence over the section.
+/// The `depends` of the dependants and the Steps lists of other plans are edited item by item. If a Dependencies section
+/// names a gone step, the section's text stays, except for links to a renamed file. If a dependant would then wait for the
+/// wrong steps, its file gets a `depends`, which takes precedence over the section.
 pub(crate) fn dependants(
     context: &Context,
     plans: &Plans,

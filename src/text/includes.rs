@@ -12,9 +12,9 @@ use super::yaml::{self, Kind, View};
 
 /// Returns whether `theirs` contains what changed from `base` to `ours`.
 ///
-/// `unique` names the keys whose new values no other change can produce, such as lists of entries with a time and an
-/// author. If the change set such keys, only these are compared, because an editor may have changed other keys since.
-/// Returns false for an empty change, and if one of the three front matters cannot be read.
+/// `unique` names the keys whose new values no other change can produce, such as lists of entries with a time and an author.
+/// If the change sets such keys, only these are compared, because an editor may have changed other keys since. Returns false
+/// for an empty change, and if one of the three front matters cannot be read.
 pub fn includes(base: &[u8], ours: &[u8], theirs: &[u8], unique: &[&str]) -> bool {
     let (Some(was), Some(is), Some(now)) = (Header::of(base), Header::of(ours), Header::of(theirs)) else {
         return false;

@@ -161,7 +161,7 @@ pub struct UndoRequest {
     /// The id of the change, as the list shows it; the last one if it is left out.
     pub id: Option<String>,
     pub by: Option<String>,
-    /// The claim that undoing the change ends.
+    /// The id of the claim that ends when the change is undone.
     pub claim: Option<String>,
     /// Also undo a claim of another owner.
     #[serde(default)]

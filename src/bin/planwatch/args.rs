@@ -115,7 +115,7 @@ verbs! {
     /// List the steps of a plan
     #[command(hide = true)]
     Steps(look::Steps) = "steps";
-    /// List the steps that have not changed for a while
+    /// List the steps that have been ready or in progress for a while
     Stale(look::Stale) = "stale";
     /// Show statistics: closed steps, attempts, outcomes and durations
     Stats(look::Stats) = "stats";
@@ -145,7 +145,7 @@ verbs! {
     Block(work::Block) = "block";
     /// Skip steps, or abandon a plan
     Skip(work::Skip) = "skip";
-    /// Reopen closed steps, or a closed plan
+    /// Reopen closed, failed or blocked steps, or a closed plan
     Reopen(work::Reopen) = "reopen";
     /// Record an attempt at a step and its outcome
     Attempt(work::Attempt) = "attempt";

@@ -116,8 +116,8 @@ impl Output {
         matches!(self.form, Form::Json(_))
     }
 
-    /// Refuses fields of `--json` that are not among the known ones, before anything is done. The answer may then lack some
-    /// of them.
+    /// Refuses fields of `--json` that are not among the known ones, before anything is done. After this check, it is no
+    /// error if the answer lacks a requested field.
     pub(crate) fn check_fields(&self, known: &str) -> Result<(), Failure> {
         self.are_fields_checked.store(true, Ordering::Relaxed);
         match &self.form {

@@ -200,7 +200,7 @@ impl Outcome<'_> {
         // If the process was killed, there is no result.
         let answer = (self.ended == Ended::Alive).then_some(&self.run.answer);
         if let Some(editor) = script.editor {
-            // A save that begins and ends before the same call happens at one moment, so it must be in the file.
+            // A save with no call between its beginning and its end happens at one moment, so it must be in the file.
             let once = editor.how != Save::RenameTwice;
             let calm = self.is_alive() && once && editor.begins == editor.ends && script.fault.is_none();
             if calm && !self.left.saved.iter().all(|token| has(&after.everything, token)) {

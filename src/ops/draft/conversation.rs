@@ -43,7 +43,8 @@ pub(super) fn fitted(text: &str, limit: usize) -> Conversation {
     Conversation { text: text[start..].to_owned(), left_out }
 }
 
-/// The start of the first line that begins after an offset; if there is none, the first character from the offset on.
+/// The start of the first line that begins after an offset; if there is none, the first character boundary at or after the
+/// offset.
 fn line_start(text: &str, at: usize) -> usize {
     let at = (at..=text.len()).find(|it| text.is_char_boundary(*it)).unwrap_or(text.len());
     let behind = text[at..].find('\n').map(|it| at + it + 1);

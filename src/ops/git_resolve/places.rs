@@ -9,8 +9,7 @@
 //!
 //! | after the merge | repair | by |
 //! |---|---|---|
-//! | a side added an attempt or note that is in none of the step's files in the working tree | that side's version is merged
-//! into the step | `recover` |
+//! | an attempt or note of a side is in none of the step's files | that side's version is merged into the step | `recover` |
 //! | both sides have the same file of a step, and a rebase without merge commits lost an attempt or note | the same | `recover` |
 //! | a step that each side has once is there twice | the two are merged | `reunite`, `wrong` |
 //! | a step has a status that neither side has | it is merged again from both sides | `reunite`, `wrong` |
@@ -19,10 +18,10 @@
 //! | no file has a step's text | it is written again, with a free number if needed | `reunite`, `bring_back` |
 //! | a cherry-pick added a step that OURS already has | it is merged into the step of OURS | `reunite`, `join_picked` |
 //!
-//! If a file was edited since the merge, or its versions conflict, `recover` adds only attempts and notes, and
-//! `reunite` does nothing. `bring_back` is an exception: if the versions of a missing step conflict, it writes the text
-//! of OURS with the attempts and notes of THEIRS. After a rebase, a text of THEIRS that none of the commits made
-//! by the rebase contains is not brought back, because a person may have dropped its commit.
+//! If a file was edited since the merge, or its versions conflict, `recover` adds only attempts and notes, and `reunite`
+//! does nothing. `bring_back` is an exception: if the versions of a missing step conflict, it writes the text of OURS with
+//! the attempts and notes of THEIRS. After a rebase, a step's text of THEIRS is not brought back if no commit that the
+//! rebase made contains it, because a person may have dropped its commit.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -131,7 +130,7 @@ pub(super) fn rehome(
         let changes = changes.into_iter().filter(|(_, before, after)| before != after);
         let ops = changes.map(|(path, before, after)| FileOp::Change { path, before, after });
         writing.batch("git resolve", ops.collect())?;
-        let decided = format!("their step is already {}", resolving.shown(&home));
+        let decided = format!("their step is already in {}", resolving.shown(&home));
         done.set_resolved(&resolving.shown(path), Some(&decided), None);
         done.clean.extend([path.clone(), home]);
     }

@@ -89,8 +89,8 @@ impl Source {
     }
 }
 
-/// Whether a file is used to recognize a store again. The same files are used whether the request names the store or a
-/// directory that contains it.
+/// Whether a file counts for the path and the hash of a store. The same files are used whether the request names the store
+/// or a directory that contains it.
 fn is_of_store(form: Form, path: &str) -> bool {
     match form {
         Form::Beads => path.ends_with(".jsonl"),
@@ -112,8 +112,8 @@ fn common_directory<'a>(paths: &[&'a str]) -> &'a str {
     common
 }
 
-/// The path of the only document, else of the directory of all documents: relative to the repository's root, and
-/// without symbolic links. It does not depend on how the source was named.
+/// The path of the source's file or, if it has several files, of the directory that contains all of them. The path is
+/// relative to the repository's root, contains no symbolic links, and does not depend on how the source was named.
 fn path(context: &Context, request: &ImportRequest, documents: &[&str]) -> Option<String> {
     if request.text.is_some() {
         return None;

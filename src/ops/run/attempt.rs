@@ -370,7 +370,8 @@ fn last_object(text: &str) -> Option<Value> {
     starts.iter().rev().find_map(read)
 }
 
-/// The maximum number of characters of a `verify` command's output in the notes. With it, the command still fits.
+/// The maximum number of characters of a `verify` command's output in the notes. This leaves room for the command in the
+/// notes.
 const MOST_PRINTED: usize = 3_000;
 
 fn why_failed(command: &str, how: &ExitKind, code: Option<i32>, ended: &Ended) -> String {

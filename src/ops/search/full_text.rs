@@ -94,10 +94,10 @@ pub(crate) enum Trouble {
     Unknown,
 }
 
-/// Updates the full-text index from the index, and searches. If the full-text index was filled from the present commit of
-/// the index, the plans are not compared.
+/// Updates the full-text index from the index, and searches. If the full-text index was filled from the current
+/// [`Generation`] of the index, the plans are not compared.
 ///
-/// `commit` is the commit of the index that matches the current files. The search fails if the index has another one.
+/// `commit` is the generation of the index that matches the current files. The search fails if the index has another one.
 fn ask(
     asked: &FullTextSearch<'_>,
     (index, commit): (&mut Index, Option<Generation>),

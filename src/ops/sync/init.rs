@@ -251,7 +251,9 @@ fn probe(
     let last = refused.last().map(|it| it.why.clone()).unwrap_or_default();
     Err(Error::conflict(
         "remote-refused",
-        format!("the remote `{remote}` allows claims in none of three places: {last}"),
+        format!(
+            "the remote `{remote}` does not allow claims in any of the three places that were tried: {last}"
+        ),
         "check your right to push; without it, claims are valid only on this machine",
     ))
 }

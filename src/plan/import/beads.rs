@@ -26,7 +26,7 @@ const SECTIONS: [(&str, &str); 4] = [
 
 const NO_ISSUE: &str = "this dependency names no issue of the store";
 
-/// Types of dependencies for which an issue waits.
+/// The types of dependencies that make an issue wait.
 const BLOCKING: [&str; 3] = ["blocks", "conditional-blocks", "waits-for"];
 
 struct Issue {

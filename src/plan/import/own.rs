@@ -112,7 +112,8 @@ fn state(body: &str, outline: &Outline, nth: usize, words: &Words) -> Option<Sta
             one = parts.next_if(is_name);
         }
         if has_range {
-            // The range is in the Dependencies section of the step's text, which says it all.
+            // The Dependencies section of the step's text contains the range and all other dependencies, so the names in
+            // this line are not needed.
             (waits_for, elsewhere) = (Vec::new(), Vec::new());
         }
     }

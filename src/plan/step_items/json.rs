@@ -133,7 +133,7 @@ fn item(
         status,
         notes: notes(nth, object)?,
         depends: match object.get("depends_ranges") {
-            // Of each range, `depends` contains only the two ends, so it is ignored. The step's text states the ranges.
+            // `depends` is ignored, because it contains only the two ends of each range. The step's text states the ranges.
             Some(Value::Array(ranges)) if !ranges.is_empty() => None,
             _ => depends(plan, nth, object, numbers)?,
         },

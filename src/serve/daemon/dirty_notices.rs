@@ -1,7 +1,7 @@
 //! Reports at once which plans are changing, before they settle, so that viewers can refresh early.
 //!
-//! A further notice about the same plan is delayed a little: a save causes several events, and a viewer that reads
-//! in the middle of the save must read again.
+//! A save causes several events. The first one causes a notice at once; those shortly after it are merged into one further
+//! notice. This notice is needed, because a viewer may have read in the middle of the save.
 
 use std::collections::BTreeMap;
 use std::time::Instant;

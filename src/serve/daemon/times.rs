@@ -1,4 +1,4 @@
-//! All times of the daemon, in one table.
+//! The daemon's delays and time limits.
 
 use std::time::Duration;
 

@@ -45,7 +45,7 @@ pub(in crate::serve) struct ProblemShape {
     pub(in crate::serve) detail: String,
     /// The requested path.
     pub(super) instance: String,
-    /// The error code, which is the same on every surface.
+    /// The error code. An error of an operation has the same code on every surface, except `confirmation-by-person`.
     pub(in crate::serve) code: String,
     /// What to do about it.
     pub(in crate::serve) hint: Option<String>,
@@ -58,8 +58,8 @@ impl Problem {
         Self { status, code, detail: detail.into(), rest: Box::default() }
     }
 
-    /// Adds `kept` to `details`: the saves that raced with this request's writes and were stored. Adds nothing if there are
-    /// none.
+    /// Adds `kept` to `details`: the saves of other programs that raced with this request's writes and were preserved
+    /// outside of the plan files. Adds nothing if there are none.
     #[must_use]
     pub(in crate::serve) fn with_kept(mut self, kept: &KeptSaves) -> Self {
         if let Some(kept) = kept.to_json() {

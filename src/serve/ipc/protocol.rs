@@ -109,7 +109,8 @@ pub(crate) enum Answer {
     Sync {
         fresh: bool,
         generation: Option<String>,
-        /// Whether the index contains all problems. It does not contain problems that belong to no plan.
+        /// Whether the index contains all problems. Problems that belong to no plan are never in the index, so this is false
+        /// if there may be any.
         #[serde(default)]
         is_complete: bool,
     },

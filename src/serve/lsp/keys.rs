@@ -121,7 +121,7 @@ pub(super) fn words(key: &str) -> Vec<&'static str> {
     }
 }
 
-/// The outcomes that planwatch writes or understands.
+/// The outcomes that are offered as completions.
 pub(super) const OUTCOMES: [&str; 5] = ["completed", "failed", "blocked", "skipped", "interrupted"];
 
 #[cfg(test)]

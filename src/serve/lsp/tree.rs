@@ -379,7 +379,7 @@ impl Tree {
         for key in &keys {
             let is_open = self.open.values().any(|(_, file)| file.key.as_ref() == Some(key));
             let known = self.catalog.as_ref().is_some_and(|it| it.at(key).is_some());
-            // A directory that was never a plan and is none now need not be read.
+            // A directory that is not in the catalog and does not exist need not be read.
             if !is_open && !known && !self.is_dir(key) {
                 continue;
             }

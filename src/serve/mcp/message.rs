@@ -64,7 +64,7 @@ fn judged(bytes: &[u8], error: &serde_json::Error) -> Unread {
     } else {
         format!("the message cannot be read: {error}")
     };
-    // The id of a response is that of a request by the server, so the error does not have it.
+    // The id of a response is that of a request by the server, so the id of the error is null.
     let id = head.id.filter(|_| !head.is_response);
     let is_notification = head.has_method && !head.has_id;
     Unread { id: id.map_or(Value::Null, |it| json!(it)), code: INVALID_REQUEST, why, is_notification }

@@ -378,7 +378,7 @@ fn alone(fields: Option<&Object>, name: &str, value: Value) -> Result<Value, Ref
 
 fn wrong_type(kind: &str, fields: Option<&Object>, name: &str, value: &Value) -> Refusal {
     let what = match (kind, fields) {
-        ("array", _) if name == STEPS => "a list, as [\"Design\", \"Build\"]".to_owned(),
+        ("array", _) if name == STEPS => "a list, for example [\"Design\", \"Build\"]".to_owned(),
         ("integer", _) => "a whole number".to_owned(),
         ("array", _) => "a list".to_owned(),
         ("object", Some(fields)) => format!("an object with the fields {}", listed(fields)),

@@ -261,7 +261,7 @@ fn once_for(key: &str, name: &str, run: &Run, call: &Call, given: Object) -> Res
     Ok(turn)
 }
 
-/// Adds the saves that planwatch kept during the call to its result or refusal.
+/// Adds to a call's result or refusal the saves that planwatch kept during the call.
 fn with_kept(call: &Call, turn: Result<Turn, Refusal>) -> Result<Turn, Refusal> {
     match turn {
         Ok(Turn::Done(mut done)) => {

@@ -83,8 +83,8 @@ const VENDORS: [Rules; 4] = [
         longest_description: usize::MAX,
     },
     // Google: ai.google.dev/api/caching, "Schema". This is a subset of OpenAPI 3.0 without `additionalProperties`, `$ref`
-    // and `oneOf`. `type` is a single type, and an object has properties. The library google-genai reads MCP schemas into
-    // the same type. If one schema has a keyword that the type lacks, google-genai refuses all tools of the server.
+    // and `oneOf`. `type` is a single type, and an object has properties. The library google-genai parses MCP schemas as
+    // such a `Schema`. If one of them has a keyword that `Schema` lacks, google-genai refuses all tools of the server.
     Rules {
         vendor: "Gemini",
         words: &[

@@ -33,7 +33,7 @@ pub(super) fn import_document(call: &Call, request: &ImportRequest) -> Result<Im
     import::import(&call.context, request).map_err(hints::import_again).map_err(|error| match error {
         Error::NotFound { what: "file or directory", .. }
         | Error::Disk(DiskError::OutsideRepository { .. } | DiskError::NotAFile { .. } | DiskError::NotADirectory { .. }) => {
-            let hint = "name a file by its path from the repository's root, not in .git or .planwatch; a person can \
+            let hint = "name a file outside .git and .planwatch, by its path from the repository's root; a person can \
                         import others at a terminal";
             Refusal::usage(format!("`{}` is not a document of this repository", request.shown), hint)
         }

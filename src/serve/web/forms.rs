@@ -100,7 +100,7 @@ pub(super) fn move_menu(visit: &Visit, step: &StepShape) -> Markup {
     }
 }
 
-/// Everything that can be done with a step, with a field for a message.
+/// A form with the actions of [`moves`] and a field for a message.
 pub(super) fn update(visit: &Visit, step: &StepShape) -> Markup {
     let moves = moves(step, visit.by());
     let open = step.tasks_total.saturating_sub(step.tasks_done);

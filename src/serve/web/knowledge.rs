@@ -94,7 +94,7 @@ fn decided(report: &DecisionsReport, now: Time) -> Markup {
     html! {
         @if report.decisions.is_empty() { p class="empty" { "Nothing was decided yet." } }
         @for it in &report.decisions { (decision(it, report.superseded_by(&it.id), now)) }
-        @if report.n_more > 0 { p class="quiet" { (report.n_more) " older ones: " code { "planwatch decide --list" } } }
+        @if report.n_more > 0 { p class="quiet" { (report.n_more) " older: " code { "planwatch decide --list" } } }
     }
 }
 
@@ -119,7 +119,7 @@ fn decision(it: &Decision, later: &[String], now: Time) -> Markup {
 
 fn learned(insights: &[Insight], now: Time) -> Markup {
     html! {
-        @if insights.is_empty() { p class="empty" { "Nothing was recorded yet." } }
+        @if insights.is_empty() { p class="empty" { "Nothing has been recorded yet." } }
         @for it in insights {
             article class="record" id=(it.id) data-key=(it.id) {
                 h2 { (isolated(&it.title)) }

@@ -167,7 +167,7 @@ fn main(visit: &Visit, asked: &OverviewQuery, (brief, plans): (&Brief, &Plans), 
                 (panel("working", "In progress", (totals.in_progress, report.in_progress.len()), ("No step is in progress.", ""), || html! {
                     @for it in &report.in_progress { (standing(it, now, true)) }
                 }))
-                (panel("ready", "Ready next", (totals.ready, report.ready.len()), ("No step is ready.", "The next step of each plan. The highest priority comes first, then the step that the most other steps wait for."), || html! {
+                (panel("ready", "Ready next", (totals.ready, report.ready.len()), ("No step is ready.", "The next step of each plan, sorted by priority, then by the number of open steps that wait for it."), || html! {
                     @for it in &report.ready { (standing(it, now, false)) }
                 }))
                 (panel("finished", "Finished", (totals.finished, report.finished.len()), ("Nothing was finished recently.", ""), || html! {

@@ -40,8 +40,7 @@ pub(crate) struct Record {
 }
 
 impl Record {
-    /// Whether this is the record of an unconfirmed claim that the step's file may contain: its own, or the one that it
-    /// replaces.
+    /// Whether `claim` is the claim of this record, or the unconfirmed claim that this record replaces.
     pub(super) fn is_of_unconfirmed(&self, claim: &str) -> bool {
         self.claim == claim || self.replaces.as_deref() == Some(claim)
     }

@@ -121,7 +121,7 @@ fn walked(context: &Context, key: Key, scan: &mut Scan) -> Option<Walked> {
     is_plan.then_some(Walked { key, listed: Listed::Entries(found) })
 }
 
-/// Converts a file directly in a plan's directory; none if its name has no meaning for a plan.
+/// Converts a file that is directly in a plan's directory; none if its name has no meaning for a plan.
 fn plain(name: OsString, stat: &Stat) -> Option<(String, Meaning, Stamp)> {
     let name = name.into_string().ok()?;
     let meaning = meaning_of(&name, &name)?;

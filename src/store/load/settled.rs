@@ -177,7 +177,7 @@ fn changed_since(context: &Context, files: &Files<'_>) -> Result<Option<String>,
             match context.plans.read(path) {
                 Ok(_) => return Ok(Some(path.to_string_lossy().into_owned())),
                 Err(DiskError::NotFound { .. }) => saves.refuse_vanished(path)?,
-                // The file exists. That it cannot be read is reported elsewhere.
+                // The file exists but cannot be read. This error is reported elsewhere.
                 Err(_) => {}
             }
         }

@@ -49,7 +49,7 @@ pub(crate) fn fence(
         return Ok(Fenced::NoRecord);
     };
     // The lost claim is in the step's file of another working tree, not in the file here.
-    if own.is_lost && own.is_taken_back && !local::is_here(context, step, &own.claim)? {
+    if own.is_lost && own.must_be_taken_back && !local::is_here(context, step, &own.claim)? {
         return Ok(Fenced::NoRecord);
     }
     if own.is_lost {
@@ -76,7 +76,7 @@ pub(crate) fn fence(
     let claim = own.claim.clone();
     let Some(own) = sync.in_state(sync.with_own_value(own)?, state)? else { return Ok(Fenced::NoRecord) };
     let file = own.file.clone().filter(|it| is_untouched(context, it));
-    let own = OwnRecord { writer, tree, file, is_taken_back: false, ..own };
+    let own = OwnRecord { writer, tree, file, must_be_taken_back: false, ..own };
     if own.is_offline {
         sync.state.put(&own)?;
         unsettled(context, step, "the claim, or an earlier change of it, was not sent yet");

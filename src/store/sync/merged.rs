@@ -28,7 +28,7 @@ const MOST_PLANS: usize = 1000;
 impl Sync<'_> {
     /// Returns the changes that delete records that are no longer needed:
     /// - ended records whose work is on the branch;
-    /// - records under an earlier id whose step has another id on the branch;
+    /// - records of a moved step under its earlier id, if the step has another id on the branch;
     /// - lapsed records whose step is closed on the branch, and was not reopened in the files here.
     ///
     /// A lapse is no reason to delete a record of this clone: without the record, the end of its work would not be fenced.

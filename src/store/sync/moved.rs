@@ -126,7 +126,7 @@ impl Sync<'_> {
         if !gone.is_empty() {
             self.registry.change(&gone, Together::Each).ok();
         }
-        let is_taken_back = own.is_taken_back;
+        let must_be_taken_back = own.must_be_taken_back;
         for it in siblings.into_iter().chain([own]) {
             match it.under {
                 Some(_) => self.state.remove(&it.name)?,
@@ -134,7 +134,7 @@ impl Sync<'_> {
                     is_lost: true,
                     wanted: None,
                     is_offline: false,
-                    is_taken_back,
+                    must_be_taken_back,
                     ..it
                 })?,
             }

@@ -58,7 +58,7 @@ impl Sync<'_> {
         }
         let (id, step) = self.located(&own)?;
         let id = &id;
-        if own.is_lost && own.is_taken_back {
+        if own.is_lost && own.must_be_taken_back {
             return self.take_back_later(&own, id, step.as_ref(), seen);
         }
         let here = self.here(step.as_ref(), &own);
@@ -101,7 +101,7 @@ impl Sync<'_> {
         let Some(own) = own else { return Ok(None) };
         // If the push shows that the claim is lost, the loss is stored before any file is changed. After a crash, the
         // next call can then undo the claim. A call in another working tree can undo it in that tree's file.
-        let own = OwnRecord { is_taken_back: true, ..own };
+        let own = OwnRecord { must_be_taken_back: true, ..own };
         let claim = own.clone();
         let why = match self.push(own, &[])? {
             Pushed::Done => return Ok(Some(Settled { step: id.to_string(), what, why: None })),

@@ -73,10 +73,10 @@ pub(crate) struct OwnRecord {
     /// Another clone has taken the step over. This record is kept while the step's file contains the claim.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) is_lost: bool,
-    /// If the claim is or becomes lost, the claim and its result have yet to be undone in the files of all working trees
-    /// that contain them.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub(crate) is_taken_back: bool,
+    /// Set before a push that may show that the claim is lost. If it is lost, the claim and its result must still be undone
+    /// in the files of all working trees that contain them.
+    #[serde(rename = "is_taken_back", default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) must_be_taken_back: bool,
     /// The step's file before the claim, to restore it if the claim is lost.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) file: Option<FileBefore>,
@@ -123,7 +123,7 @@ impl OwnRecord {
             writer: None,
             is_offline: false,
             is_lost: false,
-            is_taken_back: false,
+            must_be_taken_back: false,
             file: None,
         }
     }
@@ -186,7 +186,7 @@ impl OwnRecord {
             confirmed: Some(now),
             was: None,
             is_offline: false,
-            is_taken_back: false,
+            must_be_taken_back: false,
             held: Some(held?),
             ..self
         };

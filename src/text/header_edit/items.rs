@@ -38,7 +38,8 @@ impl Source<'_> {
     }
 }
 
-/// Plans a `Set` whose old value is a list with items. `None` if the old value is to be replaced as a whole.
+/// Returns the splices for a `Set` whose old value is a list with items. `None` if the old value is to be replaced as a
+/// whole.
 pub(super) fn set(
     sheet: &Sheet<'_>,
     entry: Entry<'_>,

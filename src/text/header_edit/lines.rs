@@ -91,7 +91,7 @@ impl<'a> Lines<'a> {
         self.text[..at].trim_end_matches([' ', '\t']).len()
     }
 
-    /// Skips the blanks from the byte at `at` on, on its line.
+    /// Skips the blanks that begin at `at`.
     pub(super) fn after_blanks(&self, at: usize) -> usize {
         self.text.len() - self.text[at..].trim_start_matches([' ', '\t']).len()
     }

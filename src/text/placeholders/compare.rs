@@ -1,5 +1,5 @@
-//! The comparison helpers for the front matter. There, words stand for the texts of values, and the helpers compare the
-//! texts.
+//! The comparison helpers for the front matter. While the front matter is rendered, unique words stand for the texts of
+//! values (see `fill_yaml`). The helpers compare the texts, not these words.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;

@@ -297,8 +297,8 @@ impl<'a> Builder<'a> {
         };
         let outer = self.gap.peek();
         self.gap.skip_properties(props.anchor != 0, &props.span);
-        // An omitted key without `?` and properties is at its colon. Any other omitted node is directly after its indicator
-        // and properties.
+        // An omitted key that has neither `?` nor properties is at its colon. Any other omitted node is directly after its
+        // indicator and properties.
         let is_bare_key = is_key && lead.is_none() && props.is_empty();
         let at = if is_unwritten && !is_bare_key { self.gap.at } else { self.gap.peek() };
         Before { lead: lead.map_or(NONE, |it| it as u32), outer: outer as u32, at }

@@ -91,7 +91,7 @@ pub(crate) struct GitResolve {
     /// If both sides added a step with the same number, give the other side's step a free number
     #[arg(long)]
     pub(crate) renumber: bool,
-    /// Bring back a removed step that changed afterwards; `check --git` lists these
+    /// Bring back a removed step whose file changed after the removal; `check --git` lists such steps
     #[arg(long, value_name = "STEP", conflicts_with_all = ["renumber", "paths", "check"])]
     pub(crate) restore: Option<String>,
     #[command(flatten)]

@@ -48,7 +48,7 @@ pub(crate) struct Run {
     /// Name to record (default: the agent's)
     #[arg(long, value_name = "NAME")]
     pub(crate) by: Option<String>,
-    /// Run commands once without asking, if this is the hash of what would run (can be repeated)
+    /// Run commands with this hash without asking, in this run only (can be repeated)
     #[arg(long, value_name = "HASH")]
     pub(crate) trust_hash: Vec<String>,
     /// Work on each step in a git worktree of its own; verified work is merged, and your branch is updated at the end

@@ -36,10 +36,10 @@ pub(crate) struct By {
 /// Arguments of all verbs that change a status.
 #[derive(Debug, Args)]
 pub(crate) struct Move {
-    /// Steps or plans, as in `auth:2`, `auth`, or `2` in the current plan (can be repeated)
+    /// Steps or, except with fail and block, plans, as in `auth:2`, `auth`, or `2` in the current plan (can be repeated)
     #[arg(required = true, value_name = "ID")]
     pub(crate) ids: Vec<String>,
-    /// Message, recorded as an attempt
+    /// Message, recorded as an attempt (of a plan: as a note)
     #[arg(short, long, value_name = "TEXT", allow_hyphen_values = true)]
     pub(crate) message: Option<String>,
     #[command(flatten)]
@@ -47,7 +47,7 @@ pub(crate) struct Move {
     /// Claim that this update belongs to
     #[arg(long, value_name = "CLAIM")]
     pub(crate) claim: Option<String>,
-    /// Override the checks (recorded as an attempt)
+    /// Override the checks (recorded as an attempt; of a plan: as a note)
     #[arg(long)]
     pub(crate) force: bool,
     #[command(flatten)]

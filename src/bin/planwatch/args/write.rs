@@ -331,7 +331,7 @@ pub(crate) struct Undo {
     pub(crate) force: bool,
     #[command(flatten)]
     pub(crate) by: By,
-    /// Claim to release with the change
+    /// Claim that ends when the change is undone
     #[arg(long, value_name = "CLAIM")]
     pub(crate) claim: Option<String>,
     #[command(flatten)]

@@ -37,7 +37,7 @@ pub(crate) fn run(session: &Session, verb: Verb, args: Move) -> Result<u8, Failu
     Ok(code)
 }
 
-/// Prints the plan's next step, but only on a terminal, so that scripts do not wait until all plans are loaded.
+/// Prints the plan's next step, but only on a terminal, so that scripts do not wait until the plan is loaded again.
 fn say_next(session: &Session, context: &Context, report: &ChangeReport) -> Result<(), Failure> {
     let is_for_person = !session.output.is_json() && std::io::stdout().is_terminal();
     let step = report.changes.last().and_then(|it| it.now.get("plan")).and_then(serde_json::Value::as_str);

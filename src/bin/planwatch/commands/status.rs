@@ -240,7 +240,7 @@ fn troubles(report: &StatusReport, more: Option<&str>) -> String {
         writeln!(said, "\n{}", escaped(&interrupted.sentence())).ok();
     }
     if !report.kept.is_empty() {
-        writeln!(said, "\n{} of files stored separately:", count(report.kept.len(), "version")).ok();
+        writeln!(said, "\n{} stored separately:", count(report.kept.len(), "file version")).ok();
         let shown = if more.is_some() { LEAST } else { report.kept.len() };
         said.extend(report.kept.iter().take(shown).map(|it| format!("  {}\n", escaped(it))));
         let rest = report.kept.len().saturating_sub(shown);

@@ -14,7 +14,7 @@ use crate::page::text::{isolated, words};
 use crate::store::knowledge;
 use crate::store::load::LoadQuery;
 
-/// The plans that have pages, in the order of the index: open ones first.
+/// The plans that have pages, in the order in which the first page lists them: active, draft, completed, then the others.
 #[derive(Debug)]
 pub(in crate::ops::export) struct Index {
     plans: Vec<PlanShape>,

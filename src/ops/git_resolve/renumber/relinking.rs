@@ -69,7 +69,7 @@ struct Known {
     is_conflicted: bool,
 }
 
-/// The steps to whose old numbers a file refers, grouped by the side whose step the references mean.
+/// The steps whose old numbers a file refers to, grouped by the side whose step the references mean.
 struct Whose<'a> {
     theirs: Vec<&'a Renumbered>,
     /// Both sides added references.

@@ -152,8 +152,8 @@ fn unknown(parameters: &[Parameter], name: &str) -> Error {
     let known = parameters.iter().map(|it| it.name.as_str());
     let near = nearest(name, known.clone()).map(|it| format!("did you mean `{it}`?"));
     let all = || match known.collect::<Vec<_>>() {
-        none if none.is_empty() => "it takes none".to_owned(),
-        names => format!("it takes {}", names.join(", ")),
+        none if none.is_empty() => "the route takes no parameters".to_owned(),
+        names => format!("the route takes {}", names.join(", ")),
     };
     Error::usage(format!("the parameter `{name}` is not known"), near.unwrap_or_else(all))
 }

@@ -1,4 +1,5 @@
-//! Routes that read: lists, plans and steps, the next step, search, problems.
+//! Routes that read, such as lists, plans, steps, the next step, search, history and problems; and the route that fixes
+//! problems.
 
 use serde_json::{Value, json};
 
@@ -64,7 +65,7 @@ fn questions() -> Vec<Route> {
             .links("id", "/ready/0/id", &["get_step", "show", "start_step", "claim_step"])
             .does(named("status"), LOOKING, briefing),
         get("/api/stale", "list_stale_steps", "stale")
-            .about("List the steps that have not changed for a while, longest first")
+            .about("List the steps that have been ready or in progress for a while, longest first")
             .asks::<StaleRequest>(&json!({"plan": "auth", "days": 7}))
             .takes(pages::parameters())
             .does(named("stale-list"), LOOKING, stale_steps),

@@ -1,4 +1,4 @@
-//! Routes for work on steps: claims, moves, attempts, notes.
+//! Routes for work on steps: claims, changes of status, attempts, notes, confirmations.
 
 use serde_json::json;
 
@@ -80,7 +80,7 @@ fn synchronized(context: &Context, call: &Call) -> Result<Reply, Problem> {
     Ok(Reply::of("sync", sync::sync(context, &SyncRequest { mode })?.to_json()))
 }
 
-/// The handler that moves the plan or the step that the path names.
+/// The handler that changes the status of the plan or the step that the path names.
 macro_rules! to {
     ($what:ident $verb:ident) => {
         |context, call| moved(context, call, Verb::$verb, call.$what()?)
@@ -135,12 +135,12 @@ fn records() -> Vec<Route> {
             .by(|context, call| noted(context, call, call.plan()?)),
         confirm(
             post("/api/steps/{id}/confirm", "confirm_step", "confirm"),
-            "Always refused; the error names the command with which a person confirms a step",
+            "Refused unless it is a dry run; the error names the command with which a person confirms a step",
         )
         .by(|context, call| confirmed(context, call, call.step()?)),
         confirm(
             post("/api/plans/{id}/confirm", "confirm_plan", "confirm"),
-            "Always refused; the error names the command with which a person confirms a phase",
+            "Refused unless it is a dry run; the error names the command with which a person confirms a phase",
         )
         .by(|context, call| confirmed(context, call, call.plan()?)),
     ]
@@ -183,7 +183,7 @@ fn noted(context: &Context, call: &Call, id: String) -> Result<Reply, Problem> {
     Ok(Reply::changed(&note::note(context, &request)?))
 }
 
-/// Always refused, because only a person at a terminal can confirm.
+/// Refused unless it is a dry run, because a request over HTTP is not known to come from a person.
 fn confirmed(context: &Context, call: &Call, id: String) -> Result<Reply, Problem> {
     let request = ConfirmRequest { id, ..call.body()? };
     confirm::confirm(context, &request).map(|it| Reply::changed(&it)).map_err(|error| match error {

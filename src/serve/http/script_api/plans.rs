@@ -83,7 +83,7 @@ pub(super) struct ClaimedStep {
     status: &'static str,
     step_id: String,
     step_number: Value,
-    /// The text of the step's file.
+    /// The text below the front matter of the step's file.
     description: String,
     title: String,
     /// The claim; its id can be sent with an update of the step.

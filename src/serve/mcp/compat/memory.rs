@@ -86,7 +86,7 @@ struct MemoryPlan {
     confirm_phase: Option<String>,
     /// Step number
     confirm_step_index: Option<Number>,
-    /// The person who answers is recorded
+    /// Ignored; the person who answers is recorded
     confirmed_by: Option<String>,
     /// Maximum number of items
     limit: Option<usize>,

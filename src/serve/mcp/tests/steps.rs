@@ -162,7 +162,10 @@ fn every_text_of_an_update_is_in_the_file() {
 fn a_text_in_the_place_of_the_steps_is_refused_with_their_form() {
     let machine = machine();
     let said = refusal(&machine, "create_plan", &json!({"title": "Bad", "steps": "A, B"}));
-    assert_eq!(said, "usage: `steps` has to be a list, as [\"Design\", \"Build\"]; it was given as \"A, B\"");
+    assert_eq!(
+        said,
+        "usage: `steps` has to be a list, for example [\"Design\", \"Build\"]; it was given as \"A, B\""
+    );
     answer(&machine, "create_plan", &json!({"title": "Good", "steps": "[\"A\"]"}));
 }
 

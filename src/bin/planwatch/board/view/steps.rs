@@ -350,7 +350,7 @@ fn times(step: &StepShape) -> Vec<(Time, char)> {
 fn timeline(model: &mut Model, frame: &mut Frame<'_>, area: Rect) {
     let all: Vec<_> = model.steps().iter().flat_map(times).map(|it| it.0).collect();
     let (Some(first), Some(last)) = (all.iter().min().copied(), all.iter().max().copied()) else {
-        frame.render_widget(Paragraph::new("Nothing was recorded yet.").style(DIM), area);
+        frame.render_widget(Paragraph::new("Nothing has been recorded yet.").style(DIM), area);
         return;
     };
     let name_width = usize::from(area.width) / 3;
