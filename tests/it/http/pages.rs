@@ -519,6 +519,6 @@ fn pages_name_what_a_step_waits_for_and_put_it_before_the_text() {
     let other = server.ask("GET", "/plan/ledger-migration", &cookie, "").body;
     assert!(other.contains("waits for feature-auth:1: Create migrations (pending)"), "{other}");
     let overview = server.ask("GET", "/", &cookie, "").body;
-    assert!(overview.contains("The next step of each plan."), "{overview}");
+    assert!(overview.contains("The next step of each plan, sorted by priority"), "{overview}");
     assert!(!overview.contains("since just now"), "{overview}");
 }
