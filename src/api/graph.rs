@@ -29,7 +29,7 @@ impl GraphForm {
     }
 }
 
-/// Draws the steps of a plan and what they wait for. Steps of other plans are shown only by their ids.
+/// Draws the steps of a plan and their dependencies, open and closed. Steps of other plans are shown only by their ids.
 pub(crate) fn draw(plan: &Plan, form: GraphForm) -> String {
     match form {
         GraphForm::Text => text(plan),
@@ -51,7 +51,7 @@ pub(crate) fn mark(status: &Stated<StepStatus>) -> char {
     }
 }
 
-/// A line for the plan, and one for each step, with the numbers or ids of the steps that the step waits for.
+/// A line for the plan, and one for each step, with the numbers or ids of the steps that the step depends on.
 fn text(plan: &Plan) -> String {
     let mut drawn = format!("{}  {}\n", plan.id, plan.title);
     let width = plan.steps.iter().map(|it| it.id.number.to_string().len()).max().unwrap_or(0);

@@ -23,7 +23,7 @@ pub enum TreeMerge {
     Conflict(Vec<String>),
 }
 
-/// Reads the output of `merge-tree --write-tree -z --name-only --no-messages`, which ended with `code`.
+/// Reads the output of `merge-tree --write-tree -z --name-only --no-messages`. `code` is the exit code of that command.
 fn read_merge(code: i32, stdout: &[u8]) -> Result<TreeMerge, GitError> {
     let bad = || GitError::unexpected("merge-tree", String::from_utf8_lossy(stdout));
     let mut parts = stdout.split(|it| *it == 0);

@@ -125,7 +125,8 @@ pub struct Step {
     pub needs_confirmation: bool,
     pub confirmed: Option<Box<Confirmation>>,
     pub verify: Vec<Verify>,
-    /// Patterns of the files that the step may change. `None`: not stated; this overlaps everything except an empty list.
+    /// Patterns of the files that the step may change. `None`: not stated. Such a step overlaps with every other step,
+    /// except one whose list is empty.
     pub touches: Option<Vec<String>>,
     /// The file's `result`, which planwatch changes only with `set`.
     pub result: Option<String>,
@@ -276,10 +277,11 @@ impl Step {
         self.problems.iter().find(|it| it.code.refuses_writing())
     }
 
-    /// Returns the problem because of which `depends` may lack a step: the file is unreadable, a dependency in it names no
-    /// step, or something in it looks like a dependency but is not read as one.
+    /// Returns the problem because of which `depends` may lack a step: the file is unreadable, a dependency cannot be read
+    /// as a step's number or id, or some text in the file looks like a dependency but is not read as one.
     ///
-    /// A dependency on a step that does not exist is not such a problem. That step is in `depends` and counts as open.
+    /// A dependency on a step that does not exist can be read, so it is not such a problem: the step is in `depends` and
+    /// counts as open.
     pub fn unclear_dependencies(&self) -> Option<&Problem> {
         let is_unclear = |it: &&Problem| match it.code {
             Code::DependencyMissing => !Plans::is_between_files(it),
@@ -321,11 +323,11 @@ impl Step {
         said.or(self.modified.filter(|_| self.is_closed()))
     }
 
-    /// Returns the newest time in the file, and its source: an attempt, the claim, a note or the confirmation. If none of
-    /// these has a time, returns the file's modification time.
+    /// Returns the newest time that the file records, and its source: an attempt, the claim, a note, the confirmation or the
+    /// creation. If the file records no time, or only that of the creation, returns the file's modification time.
     ///
-    /// Every surface shows this time, and staleness of steps in progress is computed from it. The creation time counts only
-    /// if an attempt, the claim, a note or the confirmation has a time. Otherwise the modification time is more informative.
+    /// Every surface shows this time, and staleness of steps in progress is computed from it. If the file records only the
+    /// creation, its modification time is more informative.
     pub fn last_activity(&self) -> Option<(Time, &'static str)> {
         let attempts = self.attempts.iter().filter_map(Attempt::newest).map(|at| (at, "attempt"));
         let claim = self.claim.iter().filter_map(|it| it.at).map(|at| (at, "claim"));

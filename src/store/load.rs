@@ -321,8 +321,8 @@ pub(crate) fn taken_names(context: &Context) -> Vec<String> {
     names
 }
 
-/// Problems for what a scan could not read and no plan reports: broken links, unreadable directories, special files with
-/// a plan's name.
+/// Makes problems for the paths that a scan could not read, unless a plan reports them: broken links, unreadable
+/// directories, and special files with a plan's name.
 fn scan_problems(context: &Context, trouble: Vec<disk::Trouble>) -> Vec<Problem> {
     let is_reported = |it: &disk::Trouble| found_trouble(context, it).is_some_and(|it| it.trouble.is_some());
     let problem = |it: disk::Trouble| {

@@ -203,9 +203,9 @@ impl Attempt<'_> {
         Err(Error::Conflict { code: "file-changed", message, hint: "repeat the command".to_owned() })
     }
 
-    /// Ends the claim's record at the registry in the state that [`settle::state_after`] returns. If it returns none, the
-    /// record is left to [`Self::close_fence`]. If another machine has taken over the step, returns
-    /// [`Verdict::Overtaken`].
+    /// Ends the claim's record at the registry. The record gets the state that [`settle::state_after`] returns. If that
+    /// function returns none, the record is not changed here, but in [`Self::close_fence`], after the file is written. If
+    /// another machine has taken over the step, returns [`Verdict::Overtaken`].
     fn fenced(&self, context: &Context, seen: &Step, verdict: Verdict) -> Result<Verdict, Error> {
         let Some(state) = settle::state_after(context, seen, &verdict) else { return Ok(verdict) };
         match ending::fence(context, &seen.id, Some(&self.begun.claim), state)? {

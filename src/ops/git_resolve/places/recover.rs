@@ -30,8 +30,7 @@ pub(in crate::ops::git_resolve) fn recover(
     let all = git.index_entries(&[&resolving.plans])?;
     let kept: HashSet<&str> = all.iter().map(|it| it.oid.as_str()).collect();
     for (files, replayed) in [(&places.ours, None), (&places.theirs, merging.replayed.as_deref())] {
-        // A file that is the same on both sides is not changed by a merge, but can be changed by a rebase that left out
-        // merges.
+        // A merge does not change a file that is the same on both sides. A rebase that left out merge commits can change it.
         let is_of_both = |path: &PathBuf, oid: &Oid| {
             merging.has_left_out_merges
                 && [&places.ours, &places.theirs].iter().all(|it| it.get(path) == Some(oid))
