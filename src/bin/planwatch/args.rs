@@ -106,7 +106,7 @@ macro_rules! verbs {
 }
 
 verbs! {
-    /// Show what needs attention, what is in progress and what is ready
+    /// Show what needs attention, is in progress or is ready
     Status(look::Status) = "status" | "briefing";
     /// Show a live board of the plans in the terminal
     Board(look::Board) = "board";

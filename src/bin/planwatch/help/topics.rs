@@ -164,7 +164,7 @@ The exit codes:
   3    not found
   4    refused: claimed, changed in the meantime, or not allowed in this status
   5    a person's confirmation or trust is needed
-  6    `check` or `doctor` found problems, or a file with an error was not written
+  6    `check` or `doctor` found problems, or a faulty file was not written
   7    `next`, `claim`, `run`: nothing is ready
   8    `watch`: no daemon watches the plans, or it ended unexpectedly
   124  `draft`: a time limit is exceeded

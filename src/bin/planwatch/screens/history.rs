@@ -220,7 +220,7 @@ mod tests {
         assert!(rows[1..5].iter().all(|it| it.width() <= 60), "{said}");
         assert!(rows[1].contains("·····") && rows[1].contains("● "), "{said}");
         assert!(rows[2].contains("█✗█"), "{said}");
-        assert!(rows[3].contains("█◐█"), "{said}");
+        assert!(rows[3].contains("█◑█"), "{said}");
         assert!(rows[4].contains("2026-11-01 00:00"), "{said}");
     }
 }

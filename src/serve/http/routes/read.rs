@@ -60,7 +60,7 @@ fn past() -> Vec<Route> {
 fn questions() -> Vec<Route> {
     vec![
         get("/api/status", "status", "status")
-            .about("Show what needs attention, what is in progress and what is ready")
+            .about("Show what needs attention, is in progress or is ready")
             .asks::<StatusRequest>(&json!({"days": 7, "branches": true}))
             .links("id", "/ready/0/id", &["get_step", "show", "start_step", "claim_step"])
             .does(named("status"), LOOKING, briefing),
