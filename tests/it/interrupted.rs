@@ -133,6 +133,11 @@ fn squash(place: &Place) {
         error.to_string().ends_with("and the changes made before the error could not be undone yet"),
         "{error}"
     );
+    drop(locked);
+    // A process that another test starts at this moment holds the lock, too, until it executes its program.
+    while plans.pending().is_none() {
+        std::thread::yield_now();
+    }
 }
 
 const SAID: &str = "`squash` of 2026-11-21T11:00:00Z was interrupted; the next writing command completes or undoes this change; \
