@@ -140,7 +140,7 @@ fn the_claim_batcher_learns_which_plans_changed() {
 
 #[test]
 fn a_save_through_a_hard_link_is_indexed_before_the_answer() {
-    // A hard link created elsewhere is noticed with the next event of the plan, whatever file it is about.
+    // The daemon notices a new hard link at the next event of the plan. The event can be about any file of the plan.
     for changed in ["a/step-1.md", "a/step-2.md"] {
         with_rig(|rig| {
             let link = rig.home.join("link.md");
