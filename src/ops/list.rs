@@ -171,7 +171,9 @@ fn steps(context: &Context, request: &ListRequest, (id, side): &(PlanId, Side)) 
     let mut steps = load::map(&wanted.collect::<Vec<_>>(), |it| views.step(plan, it));
     steps.retain(|it| is_since(it.last_activity, since));
     request.sort.steps(&mut steps);
-    Ok(ListReport::Steps { plan: Box::new(views.plan(plan)), steps })
+    let plan = Box::new(views.plan(plan));
+    load::drop_in_background(plans);
+    Ok(ListReport::Steps { plan, steps })
 }
 
 /// Whether a status word requests the steps that are ready. In a file, `ready` only means pending, and a pending step may

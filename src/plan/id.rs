@@ -1,9 +1,11 @@
 //! Names of plans and steps, and how people refer to them.
 
 use std::borrow::Cow;
+use std::cell::RefCell;
 use std::cmp::Ordering;
 use std::fmt;
 use std::hash::{Hash, Hasher};
+use std::io::{Error as IoError, Read};
 use std::sync::Arc;
 
 use borsh::{BorshDeserialize, BorshSerialize};
@@ -21,8 +23,23 @@ use crate::plan::step_number::StepNumber;
 ///
 /// The text is in an [`Arc`], because every dependency on a step contains a plan's id, and a plan can have hundreds of
 /// thousands of dependencies.
-#[derive(Debug, Clone, BorshSerialize, BorshDeserialize)]
+#[derive(Debug, Clone, BorshSerialize)]
 pub struct PlanId(Arc<str>);
+
+impl BorshDeserialize for PlanId {
+    /// Successive ids with the same text share it. In the index, each step and each dependency has its plan's id, so a
+    /// summary is decoded with one allocation for all of them (benchmark T3).
+    fn deserialize_reader<R: Read>(from: &mut R) -> Result<Self, IoError> {
+        thread_local! {
+            static LAST: RefCell<Option<PlanId>> = const { RefCell::new(None) };
+        }
+        let text = String::deserialize_reader(from)?;
+        LAST.with_borrow_mut(|last| match last {
+            Some(last) if *last.0 == *text => Ok(last.clone()),
+            _ => Ok(last.insert(Self(text.into())).clone()),
+        })
+    }
+}
 
 impl PlanId {
     pub fn new(name: impl AsRef<str>) -> Self {
@@ -38,6 +55,11 @@ impl PlanId {
         !name.is_empty() && !name.starts_with(['_', '.']) && !name.contains(['/', '\0'])
     }
 
+    /// Returns whether both ids have the same spelling. Equal ids can have different ones.
+    pub(crate) fn is_spelled_as(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0) || self.0 == other.0
+    }
+
     fn folded(&self) -> Cow<'_, str> {
         if self.0.is_ascii() { Cow::Borrowed(&self.0) } else { Cow::Owned(self.0.nfc().collect()) }
     }
@@ -46,9 +68,7 @@ impl PlanId {
 impl PartialEq for PlanId {
     fn eq(&self, other: &Self) -> bool {
         let is_ascii = || self.0.is_ascii() && other.0.is_ascii();
-        Arc::ptr_eq(&self.0, &other.0)
-            || self.0 == other.0
-            || (!is_ascii() && self.folded() == other.folded())
+        self.is_spelled_as(other) || (!is_ascii() && self.folded() == other.folded())
     }
 }
 

@@ -99,7 +99,9 @@ pub fn read_plan_by(
     let numbers = all_numbers(sources.steps.iter().map(|(number, _)| number), &listed);
     let lines = by_number(&listed);
     let read = |(number, source): &(StepNumber, Source)| {
-        let id = StepId { plan: id.clone(), number: number.clone() };
+        // Each step has its own copy of the name, which its dependencies share. If all steps shared one, the threads would
+        // wait for each other whenever they count its references (benchmark T16).
+        let id = StepId { plan: PlanId::new(id.as_str()), number: number.clone() };
         read_step(&id, source, (lines.get(number).copied(), &numbers), words, bodies)
     };
     plan.steps = map(&sources.steps, &read);

@@ -74,14 +74,14 @@ impl Dependents {
         let keys =
             |of: &mut dyn Iterator<Item = &Key>| of.map(|it| (it.is_archived, it.name.clone())).collect();
         Some(protocol::DependentsMessage {
-            spellings: keys(&mut self.spellings.get(&folded_name(id.as_str())).into_iter().flatten()),
+            spellings: keys(&mut self.spellings.get(&*folded_name(id.as_str())).into_iter().flatten()),
             odd: keys(&mut self.non_ascii.iter()),
             waiting: keys(&mut self.waiting.get(id).into_iter().flatten()),
         })
     }
 
     fn put(&mut self, PlanReferences { key, named }: PlanReferences) {
-        self.spellings.entry(folded_name(&key.name)).or_default().insert(key.clone());
+        self.spellings.entry(folded_name(&key.name).into_owned()).or_default().insert(key.clone());
         if !key.name.is_ascii() {
             self.non_ascii.insert(key.clone());
         }
@@ -93,7 +93,7 @@ impl Dependents {
 
     fn remove(&mut self, key: &Key) {
         let Some(named) = self.plans.remove(key) else { return };
-        if let Some(spelled) = self.spellings.get_mut(&folded_name(&key.name)) {
+        if let Some(spelled) = self.spellings.get_mut(&*folded_name(&key.name)) {
             spelled.remove(key);
         }
         self.non_ascii.remove(key);

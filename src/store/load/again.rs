@@ -77,9 +77,6 @@ pub(super) fn read_again(
     let is_linked = |it: &&PlanEntry| rows.get(&it.path).is_some_and(|it| it.is_linked);
     names.linked = found.iter().filter(is_linked).map(|it| it.path.clone()).collect();
     read::report_names(&mut plan, &names);
-    // If each step waits only for earlier steps of the plan, the plan is left out of the search for dependency cycles.
-    // The search takes longer than this check, and would otherwise run after each keystroke.
-    plan.waits_inside = plan.is_waiting_inside();
     Some((plan, KeptPlan { bodies, reader, files: rows, kept }))
 }
 

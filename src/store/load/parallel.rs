@@ -11,8 +11,8 @@ const FEW: usize = 8;
 /// How many threads wait for the disk at once.
 const FEW_THREADS: usize = 4;
 
-/// How many items a thread takes at once. Waking the consuming thread costs more than most items do.
-const SHARE: usize = 8;
+/// How many items a thread takes at once, if there are many. Waking the consuming thread costs more than most items do.
+const SHARE: usize = 32;
 
 /// How many shares may wait to be consumed; this limits the memory.
 const WAITING: usize = 8;
@@ -45,46 +45,48 @@ fn make_room() {
 }
 
 /// Works on each item, in several threads if there are many items. Returns the results in the order of the items.
+///
+/// Each thread takes the next few items when it has finished its last ones, because some items can take much longer than
+/// others: the later steps of a plan have more dependencies (benchmark T16).
 pub(crate) fn map<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
     if items.len() <= FEW * FEW {
         return items.iter().map(work).collect();
     }
-    let all = |part: &[T]| part.iter().map(&work).collect::<Vec<_>>();
-    let (own, others) = items.split_at(items.len().div_ceil(n_threads()));
-    thread::scope(|scope| {
-        let others: Vec<_> = others.chunks(own.len()).map(|part| scope.spawn(|| all(part))).collect();
-        // This thread does the first part: it need not be started, and it already has memory.
-        let mut done = all(own);
-        for part in others {
-            done.extend(part.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
-        }
-        done
-    })
+    shared_out(items, n_threads(), FEW, |_, it| work(it))
 }
 
 /// Works on a few I/O-bound items in several threads, or in fewer if not all of them can be started; returns the
 /// results in the order of the items.
 pub(crate) fn at_once<T: Sync, R: Send>(items: &[T], work: impl Fn(usize, &T) -> R + Sync) -> Vec<R> {
-    let next = AtomicUsize::new(0);
+    shared_out(items, items.len().min(FEW_THREADS), 1, work)
+}
+
+/// Works on the items in up to `n_threads` threads, one of them this one. Each thread takes `share` items at once.
+fn shared_out<T: Sync, R: Send>(
+    items: &[T],
+    n_threads: usize,
+    share: usize,
+    work: impl Fn(usize, &T) -> R + Sync,
+) -> Vec<R> {
+    let mut results: Vec<Option<R>> = items.iter().map(|_| None).collect();
+    let shares = Mutex::new(items.chunks(share).zip(results.chunks_mut(share)).enumerate());
+    let take = || shares.lock().unwrap_or_else(PoisonError::into_inner).next();
     let some = || {
-        let taken = std::iter::from_fn(|| {
-            let nth = next.fetch_add(1, Ordering::Relaxed);
-            items.get(nth).map(|it| (nth, work(nth, it)))
-        });
-        taken.collect::<Vec<_>>()
-    };
-    let mut all = thread::scope(|scope| {
-        let others: Vec<_> = (1..items.len().min(FEW_THREADS))
-            .map_while(|_| thread::Builder::new().spawn_scoped(scope, some).ok())
-            .collect();
-        let mut all = some();
-        for other in others {
-            all.extend(other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+        while let Some((nth, (items, results))) = take() {
+            for (at, (item, result)) in items.iter().zip(results).enumerate() {
+                *result = Some(work(nth * share + at, item));
+            }
         }
-        all
+    };
+    thread::scope(|scope| {
+        let others: Vec<_> =
+            (1..n_threads).map_while(|_| thread::Builder::new().spawn_scoped(scope, some).ok()).collect();
+        some();
+        for other in others {
+            other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        }
     });
-    all.sort_unstable_by_key(|(nth, _)| *nth);
-    all.into_iter().map(|(_, it)| it).collect()
+    results.into_iter().map(|it| it.expect("the threads take all shares")).collect()
 }
 
 /// How many threads to use. The number is cached, because determining it reads system files.
@@ -107,6 +109,7 @@ pub(super) fn each<T: Sync, R: Send, O>(
         return consume(&mut items.iter().map(work));
     }
     let n_threads = n_threads().max(2);
+    let share = (items.len() / (4 * n_threads)).clamp(FEW, SHARE);
     let next = AtomicUsize::new(0);
     let run = |results: mpsc::SyncSender<(usize, Vec<R>)>| {
         if kind == Results::Plans && items.len() >= MANY {
@@ -114,7 +117,7 @@ pub(super) fn each<T: Sync, R: Send, O>(
         }
         loop {
             let nth = next.fetch_add(1, Ordering::Relaxed);
-            let share: Vec<_> = items.iter().skip(nth * SHARE).take(SHARE).map(&work).collect();
+            let share: Vec<_> = items.iter().skip(nth * share).take(share).map(&work).collect();
             if share.is_empty() || results.send((nth, share)).is_err() {
                 return;
             }
