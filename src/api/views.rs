@@ -415,11 +415,8 @@ pub fn last_activity(plan: &Plan) -> Option<(Time, &'static str)> {
     let notes = plan.notes.iter().filter_map(|it| it.at).map(|at| (at, "note"));
     let confirmed = plan.confirmations.iter().filter_map(|it| it.at).map(|at| (at, "confirmation"));
     let steps = plan.steps.iter().filter_map(Step::last_activity);
-    let (files, recorded): (Vec<_>, Vec<_>) =
-        notes.chain(confirmed).chain(steps).partition(|(_, source)| *source == "mtime");
-    let newest = |of: Vec<(Time, &'static str)>| of.into_iter().max_by_key(|(at, _)| *at);
     let own = plan.modified.map(|at| (at, "mtime"));
-    newest(recorded).or_else(|| newest(files.into_iter().chain(own).collect()))
+    notes.chain(confirmed).chain(steps).chain(own).max_by_key(|(at, source)| (*source != "mtime", *at))
 }
 
 /// The fields of a value and the fields of `more` in one object. If both have a field, that of `more` is used.

@@ -11,7 +11,7 @@ use crate::index::error::IndexError;
 use crate::index::freshness::{FileRow, Stamp};
 use crate::plan::binary::{decode, encode, encode_into};
 use crate::plan::model::Plan;
-use crate::plan::summary::PlanSummary;
+use crate::plan::summary::{PlanSummary, StoredSummary};
 
 /// Identifies a row: a directory by its exact name, live or below `_archive`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -68,7 +68,7 @@ type FilesOfHead = (Vec<u8>, Vec<(String, bool, u64)>);
 impl Packed {
     /// Encodes a plan as it was read, without the problems between plans. `files` are in the order of their names.
     pub fn new(key: Key, reader: u64, files: &[FileRow], plan: &Plan) -> Self {
-        let (data, summary) = (encode(plan), encode(plan.summary().stored()));
+        let (data, summary) = (encode(plan), encode(&StoredSummary::from(plan.summary())));
         let versions = [&data, &summary].map(|it| half(&blake3::hash(it)));
         let steps = u32::try_from(plan.steps.len()).unwrap_or(u32::MAX);
         Self { head: Head::new(key, steps, reader, files, versions), data, summary }
@@ -137,11 +137,11 @@ impl Head {
 
     /// Decodes the plan's summary from its data; fails if the data do not belong to this head.
     pub fn summary(&self, data: &[u8]) -> Result<PlanSummary, IndexError> {
-        proved(data, self.summary_version).map(PlanSummary::from_stored)
+        proved::<StoredSummary>(data, self.summary_version).map(PlanSummary::from)
     }
 }
 
-fn proved(data: &[u8], version: Version) -> Result<Plan, IndexError> {
+fn proved<T: BorshDeserialize>(data: &[u8], version: Version) -> Result<T, IndexError> {
     if half(&blake3::hash(data)) != version {
         return Err(IndexError::damaged("a plan's data are not those that were written"));
     }

@@ -14,7 +14,7 @@ const APPLICATION: i32 = 0x706c_616e;
 
 /// Identifies the code that made the rows: a release, and a number. Code with another value may read a plan's files
 /// differently.
-const READER: &str = concat!(env!("CARGO_PKG_VERSION"), " 12");
+const READER: &str = concat!(env!("CARGO_PKG_VERSION"), " 13");
 
 /// [`READER`] as digits for file names: `0.1.0 4` becomes `00010004`.
 pub(super) fn reader_digits() -> String {

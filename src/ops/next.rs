@@ -9,7 +9,7 @@ use crate::api::error::Error;
 use crate::api::views::{StepShape, Views, value};
 use crate::plan::model::{Plan, PlanKind};
 use crate::plan::plans::Plans;
-use crate::plan::rules::{self, Next, State};
+use crate::plan::rules::{self, Next, Ranked, State};
 use crate::plan::time::Time;
 use crate::store::leases::Leases;
 use crate::store::load::{self, LoadQuery};
@@ -113,15 +113,14 @@ fn of_all(context: &Context, most: Option<usize>) -> NextReport {
 
 /// Reports the most urgent candidate of several plans, or why there is none. The list has at most `most` candidates, but
 /// always the most urgent one.
-fn among(views: &Views<'_>, asked: &[&Plan], found: &[Next<'_>], most: Option<usize>) -> NextReport {
-    let ready: Vec<_> = found.iter().filter_map(|it| Some((it, it.step?))).collect();
-    let n_candidates = ready.len();
-    let told = &ready[..most.map_or(n_candidates, |it| it.max(1).min(n_candidates))];
+fn among(views: &Views<'_>, asked: &[&Plan], found: &[Ranked<'_>], most: Option<usize>) -> NextReport {
+    let n_candidates = found.len();
+    let shown = &found[..most.map_or(n_candidates, |it| it.max(1).min(n_candidates))];
     let candidates: Vec<_> =
-        load::map(told, |(it, step)| Candidate { step: views.step(it.plan, step), why: it.why.clone() });
+        load::map(shown, |it| Candidate { step: views.step(it.plan, it.step), why: it.why.clone() });
     let (state, why) = match candidates.first() {
         Some(first) => {
-            let parts = [Some(first.why.clone()), rules::why_first(views.plans, found)];
+            let parts = [Some(first.why.clone()), rules::why_first(found)];
             (State::Next, parts.into_iter().flatten().collect::<Vec<_>>().join("; "))
         }
         None => why_none(views.plans, asked, views.now),

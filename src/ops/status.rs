@@ -178,7 +178,7 @@ pub fn with_most(context: &Context, request: &StatusRequest, most: usize) -> Res
         .map(|(plan, it)| standing(&views, plan, it))
         .collect();
     let candidates = rules::candidates(&plans, context.now);
-    let ready: Vec<_> = candidates.iter().filter_map(|it| Some((it.plan, it.step?))).collect();
+    let ready: Vec<_> = candidates.iter().map(|it| (it.plan, it.step)).collect();
     let (attention, n_attention) = needing_attention(&views, &active, days, most);
     let (finished, n_finished) = finished(&views, days, most);
     let totals = Totals {

@@ -435,12 +435,25 @@ fn list(noun: &str, names: &[String]) -> String {
 ///
 /// The order is by priority (the step's own, else its plan's), then by how many open steps wait for the step, then by
 /// age, then by the plan's name.
-pub fn candidates<'a>(plans: &'a Plans, now: Time) -> Vec<Next<'a>> {
+pub fn candidates<'a>(plans: &'a Plans, now: Time) -> Vec<Ranked<'a>> {
     let waiting = Waiting::of(plans);
-    let ready = plans.live().map(|it| next(plans, it, now)).filter(|it| it.step.is_some());
-    let mut found: Vec<_> = ready.map(|it| (rank(it.plan, it.step, &waiting), it)).collect();
-    found.sort_by(|(a, _), (b, _)| a.cmp(b));
-    found.into_iter().map(|(_, it)| it).collect()
+    let ranked = |it: Next<'a>| {
+        let (plan, step) = (it.plan, it.step?);
+        Some(Ranked { plan, step, why: it.why, rank: rank(plan, step, &waiting) })
+    };
+    let mut found: Vec<_> = plans.live().filter_map(|it| ranked(next(plans, it, now))).collect();
+    found.sort_by(|a, b| a.rank.cmp(&b.rank));
+    found
+}
+
+/// The next step of a plan, to be compared with those of other plans.
+#[derive(Debug, Clone)]
+pub struct Ranked<'a> {
+    pub plan: &'a Plan,
+    pub step: &'a Step,
+    /// See [`Next::why`].
+    pub why: String,
+    rank: Rank,
 }
 
 /// Returns the ready steps of the selected plans in the order in which workers get them.
@@ -454,7 +467,7 @@ pub fn in_turn(plans: &Plans, now: Time, is_asked: impl Fn(&Plan) -> bool) -> im
         .map(|plan| (plan, plan.steps.iter().filter(move |step| is_ready(plans, plan, step, now))))
         .collect();
     let mut first = BinaryHeap::new();
-    let turn = move |at, plan, step| Reverse(Turn { rank: rank(plan, Some(step), &waiting), at, step });
+    let turn = move |at, plan, step| Reverse(Turn { rank: rank(plan, step, &waiting), at, step });
     for (at, (plan, steps)) in rest.iter_mut().enumerate() {
         first.extend(steps.next().map(|step| turn(at, plan, step)));
     }
@@ -496,10 +509,8 @@ impl Eq for Turn<'_> {}
 
 /// Explains why the first candidate comes before the second; `None` if there is no second one, or if only the plan's name
 /// decides.
-pub fn why_first(plans: &Plans, found: &[Next<'_>]) -> Option<String> {
-    let [first, second, ..] = found else { return None };
-    let waiting = Waiting::of(plans);
-    let [a, b] = [first, second].map(|it| rank(it.plan, it.step, &waiting));
+pub fn why_first(found: &[Ranked<'_>]) -> Option<String> {
+    let [Ranked { rank: a, .. }, Ranked { rank: b, .. }, ..] = found else { return None };
     let because = match (a.0 != b.0, a.1 != b.1, a.2 != b.2) {
         (true, _, _) => format!("its priority is {}", a.0.0.word()),
         (_, true, _) if a.1.0 == 1 => "an open step waits for it".to_owned(),
@@ -512,11 +523,10 @@ pub fn why_first(plans: &Plans, found: &[Next<'_>]) -> Option<String> {
 
 type Rank = (Reverse<Priority>, Reverse<usize>, Option<Time>, PlanId);
 
-fn rank(plan: &Plan, step: Option<&Step>, waiting: &Waiting<'_>) -> Rank {
-    let priority = step.and_then(|it| it.priority).unwrap_or(plan.priority);
-    let n_waiting = step.map_or(0, |it| waiting.count(&it.id));
-    let age = step.and_then(|it| it.created_at).or(plan.created_at).or(step.and_then(|it| it.modified));
-    (Reverse(priority), Reverse(n_waiting), age, plan.id.clone())
+fn rank(plan: &Plan, step: &Step, waiting: &Waiting<'_>) -> Rank {
+    let priority = step.priority.unwrap_or(plan.priority);
+    let age = step.created_at.or(plan.created_at).or(step.modified);
+    (Reverse(priority), Reverse(waiting.count(&step.id)), age, plan.id.clone())
 }
 
 /// Which open steps wait for a step, directly or through others. Steps are stored as indices, because there are many.

@@ -1,13 +1,17 @@
 //! Reduces plans to what queries over all plans need: the data for counts, rules and times. Steps that have a claim,
 //! or are perhaps ready to be claimed, stay whole.
 
+mod stored;
+
 use std::mem;
+
+pub(crate) use stored::StoredSummary;
 
 use crate::plan::id::StepId;
 use crate::plan::model::{Order, Plan, Step};
 use crate::plan::plans::Plans;
 use crate::plan::records::{Attempt, Note};
-use crate::plan::words::{PlanStatus, StepStatus};
+use crate::plan::words::{PlanStatus, Stated, StepStatus};
 
 /// A plan without its body, in which only some steps are whole.
 ///
@@ -19,14 +23,9 @@ use crate::plan::words::{PlanStatus, StepStatus};
 #[derive(Debug, Clone, PartialEq)]
 pub struct PlanSummary(Plan);
 
+#[cfg(test)]
 impl PlanSummary {
-    /// Makes a summary from what [`Self::stored`] returned.
-    pub(crate) fn from_stored(plan: Plan) -> Self {
-        Self(plan)
-    }
-
-    /// The summary in the form that the index stores.
-    pub(crate) fn stored(&self) -> &Plan {
+    pub(crate) fn plan(&self) -> &Plan {
         &self.0
     }
 }
@@ -154,40 +153,57 @@ impl Step {
         let counts_made = self.last_activity().is_some_and(|(_, source)| source == "created");
         let noted = self.notes.iter().filter_map(|it| it.at).max();
         Self {
-            id: self.id.clone(),
-            path: self.path.clone(),
             etag: self.etag.as_ref().map(|_| String::new()),
             modified: self.modified,
-            title: String::new(),
-            status: self.status.clone(),
-            claim: None,
             depends: self.depends.clone(),
             ranges: self.ranges.clone(),
-            depends_at: Vec::new(),
             phase: self.phase.clone().filter(|_| is_gated),
-            kind: None,
             assignee: self.assignee.clone(),
-            priority: None,
             due: self.due,
-            tags: Vec::new(),
             created_at: self.created_at.filter(|_| counts_made),
-            created_by: String::new(),
             needs_confirmation: self.needs_confirmation,
             confirmed: self.confirmed.clone(),
+            notes: Vec::from_iter(noted.map(|at| Note { at: Some(at), ..Note::default() })),
+            attempts: Vec::from_iter(attempted.map(|at| Attempt { at: Some(at), ..Attempt::default() })),
+            problems: self.problems.clone(),
+            ..Self::bare(self.id.clone(), self.path.clone(), self.status.clone())
+        }
+    }
+
+    /// A step all of whose other fields are empty.
+    fn bare(id: StepId, path: String, status: Stated<StepStatus>) -> Self {
+        Self {
+            id,
+            path,
+            etag: None,
+            modified: None,
+            title: String::new(),
+            status,
+            claim: None,
+            depends: Vec::new(),
+            ranges: Vec::new(),
+            depends_at: Vec::new(),
+            phase: None,
+            kind: None,
+            assignee: None,
+            priority: None,
+            due: None,
+            tags: Vec::new(),
+            created_at: None,
+            created_by: String::new(),
+            needs_confirmation: false,
+            confirmed: None,
             verify: Vec::new(),
             touches: None,
             result: None,
-            notes: noted.map(|at| Note { at: Some(at), ..Note::default() }).into_iter().collect(),
-            attempts: attempted
-                .map(|at| Attempt { at: Some(at), ..Attempt::default() })
-                .into_iter()
-                .collect(),
+            notes: Vec::new(),
+            attempts: Vec::new(),
             metadata: serde_json::Map::new(),
             custom: serde_json::Map::new(),
             tasks_done: 0,
             tasks_total: 0,
             body: String::new(),
-            problems: self.problems.clone(),
+            problems: Vec::new(),
             run: None,
         }
     }

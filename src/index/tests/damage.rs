@@ -74,7 +74,7 @@ fn ask(index: &Index) -> Result<Answers, IndexError> {
     let data = seen.summaries(&heads)?;
     let summaries =
         heads.iter().enumerate().map(|(at, head)| seen.with_damage_recorded(head.summary(data.of(at))));
-    let stored = summaries.map(|it| it.map(|it| it.stored().clone()));
+    let stored = summaries.map(|it| it.map(|it| it.plan().clone()));
     let summaries = Plans::new(stored.collect::<Result<_, _>>()?).into_vec();
     heads.sort_by(|a, b| a.key.cmp(&b.key));
     let files = heads.iter().map(Head::files).collect::<Result<_, _>>()?;

@@ -55,8 +55,8 @@ proptest! {
         let heads = seen.heads().expect("it is sound");
         let data = seen.summaries(&heads).expect("it is sound");
         let summaries = heads.iter().enumerate().map(|(at, it)| it.summary(data.of(at)).expect("it is sound"));
-        let stored = summaries.map(|it| it.stored().clone()).collect();
-        let expected = plans.iter().map(|it| it.summary().stored().clone()).collect::<Vec<_>>();
+        let stored = summaries.map(|it| it.plan().clone()).collect();
+        let expected = plans.iter().map(|it| it.summary().plan().clone()).collect::<Vec<_>>();
         prop_assert_eq!(Plans::new(stored).into_vec(), expected);
         let n_steps = plans.iter().map(|it| it.steps.len()).sum::<usize>();
         prop_assert_eq!(seen.count().expect("it is sound"), (plans.len(), n_steps));

@@ -3,11 +3,12 @@ use proptest::prelude::*;
 use proptest::sample::select;
 
 use super::*;
+use crate::plan::binary::{decode, encode};
 use crate::plan::claims::{Claims, HeldClaim, Holding, Lapse};
 use crate::plan::id::read_step_id;
 use crate::plan::ranges::StepRange;
 use crate::plan::read::{self, Bodies, Content, PlanSources, Source};
-use crate::plan::summary::PlanSummaries;
+use crate::plan::summary::{PlanSummaries, PlanSummary, StoredSummary};
 use crate::plan::words::Words;
 
 const NOW: &str = "2026-11-21T12:00:00Z";
@@ -188,7 +189,7 @@ fn in_turn_is_the_order_in_which_next_names_steps_while_earlier_ones_are_in_prog
         ])
     };
     let mut taken = Vec::new();
-    while let Some(first) = candidates(&with(&taken), now()).first().and_then(|it| it.step) {
+    while let Some(first) = candidates(&with(&taken), now()).first().map(|it| it.step) {
         taken.push(first.id.to_string());
     }
     let plans = with(&[]);
@@ -325,8 +326,8 @@ fn answers(plans: &Plans) -> impl PartialEq + std::fmt::Debug + use<> {
         (progress(plans, it, now()), state, why, step.cloned(), codes, times, it.shown_status())
     };
     let candidates = candidates(plans, now());
-    let why_first = why_first(plans, &candidates);
-    let candidates: Vec<_> = candidates.iter().map(|it| (it.step.cloned(), it.why.clone())).collect();
+    let why_first = why_first(&candidates);
+    let candidates: Vec<_> = candidates.iter().map(|it| (it.step.clone(), it.why.clone())).collect();
     (plans.iter().map(of).collect::<Vec<_>>(), candidates, why_first)
 }
 
@@ -383,8 +384,8 @@ fn readiness(plans: &Plans) -> impl PartialEq + std::fmt::Debug + use<> {
         (progress(plans, plan, now()), next.state, next.step.map(|it| it.id.clone()), steps)
     };
     let found = candidates(plans, now());
-    let why_first = why_first(plans, &found);
-    let found: Vec<_> = found.iter().filter_map(|it| Some(it.step?.id.clone())).collect();
+    let why_first = why_first(&found);
+    let found: Vec<_> = found.iter().map(|it| it.step.id.clone()).collect();
     let turns: Vec<_> = in_turn(plans, now(), |_| true).map(|it| it.step.id.clone()).collect();
     (plans.iter().map(of).collect::<Vec<_>>(), found, why_first, turns)
 }
@@ -410,7 +411,7 @@ fn check_whole(head: &str, steps: &[&str], expected: &[bool]) {
     let whole = plan("p", head, steps);
     assert_eq!(whole.summary(), whole.clone().summarize());
     let summary = whole.summary();
-    let is_whole = summary.stored().steps.iter().zip(&whole.steps).map(|(it, whole)| it == whole);
+    let is_whole = summary.plan().steps.iter().zip(&whole.steps).map(|(it, whole)| it == whole);
     assert_eq!(is_whole.collect::<Vec<_>>(), expected, "{head} {steps:?}");
 }
 
@@ -426,10 +427,32 @@ fn a_summary_has_only_claimable_and_claimed_steps_as_a_whole() {
     check_whole("status: draft", &["1 pending", claimed], &[false, true]);
     let mut archived = plan("p", ACTIVE, &["1 pending"]);
     archived.is_archived = true;
-    assert_ne!(archived.summary().stored().steps, archived.steps);
+    assert_ne!(archived.summary().plan().steps, archived.steps);
     // A step that is only a line in the Steps list is never whole.
     let mut listed = plan("p", ACTIVE, &["1 pending"]);
     listed.steps[0].etag = None;
     listed.steps[0].tags = vec!["x".to_owned()];
-    assert_ne!(listed.summary().stored().steps, listed.steps);
+    assert_ne!(listed.summary().plan().steps, listed.steps);
+}
+
+/// A plan of 100 completed steps, each of which depends on the step before it.
+fn chain() -> Plan {
+    let steps: Vec<_> = (1..=100).map(|n| format!("{n} completed [{}]", n - 1)).collect();
+    plan("a-plan-with-a-long-name", "", &steps.iter().map(String::as_str).collect::<Vec<_>>())
+}
+
+#[test]
+fn a_reduced_step_is_stored_in_few_bytes() {
+    let summary = chain().summarize();
+    let bytes = encode(&StoredSummary::from(summary.clone()));
+    assert!(bytes.len() < 100 * 100, "{}", bytes.len());
+    let stored = decode::<StoredSummary>(&bytes).expect("it can be decoded");
+    assert_eq!(PlanSummary::from(stored), summary);
+}
+
+#[test]
+fn the_steps_and_dependencies_of_a_decoded_plan_share_its_name() {
+    let plan = decode::<Plan>(&encode(&chain())).expect("it can be decoded");
+    let ids = plan.steps.iter().flat_map(|it| it.depends.iter().chain([&it.id]));
+    assert!(ids.map(|it| it.plan.as_str().as_ptr()).all(|it| it == plan.id.as_str().as_ptr()));
 }
