@@ -54,6 +54,8 @@ pub(crate) const DAEMON: &str = "state pid release since plans steps http";
 /// The fields of each check of `doctor`.
 pub(crate) const CHECK: &str = "name state value hint";
 
+const DEPENDS_RANGES: &str = "depends_ranges";
+
 const ENVELOPE: [&str; 2] = ["schema_version", "kind"];
 
 /// The key of the list in an answer of this kind. `--json=FIELDS` selects fields of its items.
@@ -121,9 +123,13 @@ fn fields_of<'a>(objects: impl IntoIterator<Item = &'a Map<String, Value>>) -> V
     let mut fields: Vec<&str> = Vec::new();
     let mut seen = std::collections::HashSet::new();
     for key in objects.into_iter().flat_map(Map::keys) {
-        if seen.insert(key) {
+        if seen.insert(key.as_str()) {
             fields.push(key);
         }
+    }
+    // The JSON of a step omits this field if it is empty.
+    if seen.contains("depends") && seen.insert(DEPENDS_RANGES) {
+        fields.push(DEPENDS_RANGES);
     }
     fields
 }
@@ -193,6 +199,13 @@ mod tests {
         let failure = keep(step, &read("titel"), false).unwrap_err();
         assert_eq!(failure.exit, 2);
         assert_eq!(failure.hint.unwrap(), "did you mean `title`? the fields are title, status");
+    }
+
+    #[test]
+    fn a_field_that_a_step_omits_because_it_is_empty_can_be_asked_for() {
+        let list = json!({"schema_version": 1, "kind": "step-list", "steps": [{"id": "a:1", "depends": []}]});
+        let kept = json!({"schema_version": 1, "kind": "step-list", "steps": [{"id": "a:1"}]});
+        check(list, "id,depends_ranges", &kept);
     }
 
     #[test]

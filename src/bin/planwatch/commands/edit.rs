@@ -20,6 +20,7 @@ use crate::table::paint;
 pub(crate) fn run(session: &Session, args: &Edit) -> Result<u8, Failure> {
     let context = session.context()?;
     let command = command()?;
+    let id = full_id(&context, &args.id)?;
     let file = edit::file(&context, &args.id)?;
     let before = Before::of(&context, &file);
     let name = command.first().cloned().unwrap_or_default();
@@ -50,9 +51,7 @@ pub(crate) fn run(session: &Session, args: &Edit) -> Result<u8, Failure> {
     };
     if found.is_empty() {
         let did = if is_unchanged { "unchanged" } else { "edited" };
-        session
-            .output
-            .report(&format!("{did} {}\n", paint(BOLD, &escaped(&full_id(&context, &args.id)?))))?;
+        session.output.report(&format!("{did} {}\n", paint(BOLD, &escaped(&id))))?;
     } else {
         session.output.text(&found.iter().map(shown).collect::<String>())?;
     }
