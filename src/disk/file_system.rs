@@ -95,9 +95,10 @@ pub enum Lease {
 
 /// The primitive calls on a file system.
 ///
-/// Paths are absolute. Below the real path of the plans directory, only the last component of a path may be a symbolic link.
-/// A call that opens a file or directory fails with `ELOOP` if its path contains a symbolic link. Each change of a name is
-/// atomic for other processes. A change is certain to survive a power cut only after `sync_dir` or [`DiskFile::sync`].
+/// Paths are absolute. Below the real path of the plans directory, callers must not pass a path in which a component other
+/// than the last one is a symbolic link. A call that opens a file or directory fails with `ELOOP` if its path contains a
+/// symbolic link. Each change of a name is atomic for other processes. A change is certain to survive a power cut only after
+/// `sync_dir` or [`DiskFile::sync`].
 pub trait Disk: fmt::Debug + Send + Sync {
     /// Resolves all symbolic links in a path. Every component must exist.
     fn canonical(&self, path: &Path) -> io::Result<PathBuf>;

@@ -15,8 +15,8 @@ impl PlansDir {
     /// Returns the time in nanoseconds since 1970 by the file system's clock, which also sets the stamps of files. It is
     /// read by writing a file, because this machine's clock may differ.
     ///
-    /// If no file can be written, returns this machine's clock. On a remote file system, whose stamps come from another
-    /// clock, returns 0 instead. Every stamp is later than 0, so none is trusted.
+    /// If no file can be written, returns this machine's clock, or 0 on a remote file system, whose stamps come from another
+    /// clock. Every stamp is later than 0, so none is trusted.
     pub fn stamp_ns(&self) -> i128 {
         let unwritten = || if is_remote(&self.root) { 0 } else { self.now_ns() };
         let Some(dir) = self.runtime_dir().filter(|it| is_writable(it)) else { return unwritten() };

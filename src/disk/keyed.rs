@@ -25,8 +25,8 @@ use super::request_key::{Due, Keyed};
 use super::runtime::Trust;
 use super::write_lock::{Done, Locked, Written};
 
-/// If another program saves the file in between, the edit is tried again, up to this many times in total. Then that save
-/// stays in the file.
+/// If another program saves the file in between, the edit is tried again, up to this many times in total. After the last
+/// attempt the change fails, and the other program's text stays in the file.
 const TRIES: usize = 5;
 
 const LIMIT: u64 = 64 << 20;

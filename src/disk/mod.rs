@@ -1,4 +1,4 @@
-//! All reading and writing of files.
+//! Reads and writes files. `tests/it/tidy.rs` lists the few other source files that access files.
 //!
 //! [`PlansDir`] reads and scans. [`Locked`], returned by [`PlansDir::lock`], is the only way to write plan files. Both
 //! use [`Disk`], the trait of all primitive calls. [`RealDisk`] implements it with system calls. An overlay implements

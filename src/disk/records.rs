@@ -25,7 +25,8 @@ const LOCK: &str = "lock";
 /// How long to wait for the lock. Other processes need it only for one or two writes.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// How many times taking the lock is tried. A try fails if another process removes the directory meanwhile.
+/// The maximum number of attempts to take the lock. An attempt fails if the directory is missing, or if another process
+/// removes it meanwhile.
 const LOCK_TRIES: usize = 100;
 
 /// A directory of records, created when a lock in it is first taken.

@@ -371,6 +371,6 @@ mod tests {
         ] {
             assert_eq!(of(text).as_deref(), expected, "{text:?}");
         }
-        assert_eq!(without(b"a\nc\nmore\n", b"a\nb\nc\n", b"a\nc\n"), None, "nothing shows a removal");
+        assert_eq!(without(b"a\nc\nmore\n", b"a\nb\nc\n", b"a\nc\n"), None, "no proof of a removal");
     }
 }

@@ -1,4 +1,4 @@
-//! Prompts for an agent's process. A prompt of the project takes precedence over the built-in one.
+//! Prompts for agents. A prompt of the project takes precedence over the built-in one.
 //!
 //! If a prompt of the project has an error, the error is reported with its position, and the built-in prompt is used. A
 //! mistake in a prompt must not stop the work on a plan.

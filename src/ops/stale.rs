@@ -17,7 +17,7 @@ pub use crate::api::requests::StaleRequest;
 
 const DAY: i64 = 86_400;
 
-/// A stale step, and the time since which it has been in its state, as `api::staleness` measures it.
+/// A stale step, and the time that `since` in `api::staleness` returns for it.
 #[derive(Debug, Clone)]
 pub struct StaleStep {
     pub step: StepShape,

@@ -61,7 +61,8 @@ pub struct HeldClaim {
     pub at: Option<Time>,
     pub lapse: Option<Lapse>,
     pub holding: Holding,
-    /// When the lease is over; `None`: the claim ends with its process instead.
+    /// When the lease is over; `None`: the claim ends with its process instead, its step was closed, or its record cannot be
+    /// read.
     pub until: Option<Time>,
     /// The log of the run that made the claim; `None` if no run did.
     pub log: Option<String>,
@@ -72,7 +73,7 @@ pub struct HeldClaim {
 pub struct InForce {
     pub claim: String,
     pub by: Option<String>,
-    /// `None`: the claim holds while its process runs.
+    /// `None`: the claim holds while its process runs, or its end is unknown.
     pub until: Option<Time>,
     /// The other working tree where it was made; `None`: it was made in this one, or on another machine.
     pub worktree: Option<String>,
@@ -184,7 +185,7 @@ impl Claims {
     }
 
     /// Returns the claim that took the step over from the claim in the step's file. The returned claim was made later, in
-    /// another working tree or on another machine.
+    /// another working tree, on another branch or on another machine.
     pub fn overtaken_by(&self, step: &Step) -> Option<&HeldClaim> {
         let claim = step.claim.as_ref().filter(|_| step.status.is(StepStatus::InProgress))?;
         let records = self.of(&step.id);

@@ -146,7 +146,11 @@ mod tests {
         // The processes are not reaped yet, so they stay in their groups as zombies.
         end("h0000001", group(&mine), Duration::from_millis(1));
         assert_eq!(mine.wait().unwrap().signal(), Some(15));
-        assert_eq!(check.wait().unwrap().signal(), Some(15), "what verifies has a group of its own");
+        assert_eq!(
+            check.wait().unwrap().signal(),
+            Some(15),
+            "a `verify` command has a process group of its own"
+        );
         assert!(also.try_wait().unwrap().is_none());
         end("h0000001", None, Duration::from_millis(1));
         assert_eq!(also.wait().unwrap().signal(), Some(15));

@@ -138,7 +138,7 @@ impl<'a> Leases<'a> {
         self.annotate_as(plans, Unfinished::Held, None)
     }
 
-    /// Like [`Self::annotate`], for a change of this step: also adds its ended claims, in every status of the step.
+    /// Like [`Self::annotate`], for a change of this step: also adds the step's ended claims, whatever its status.
     pub(crate) fn annotate_for(&self, plans: Plans, step: &StepId) -> Plans {
         self.annotate_as(plans, Unfinished::Held, Some(step))
     }

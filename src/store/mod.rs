@@ -1,6 +1,7 @@
 //! Plans as they are now, and changes of them.
 //!
-//! Reading goes through `load`, writing through `transaction`. Claims of steps are looked up in `leases` and `claims`.
+//! Reading goes through `load`, writing through `transaction`. `leases` has the recorded claims of steps, and `claims` lists
+//! the steps that can be claimed.
 
 pub(crate) mod branches;
 pub(crate) mod change_one_by_one;

@@ -1,8 +1,8 @@
 //! Claims that hold on all machines: the protocol between this clone and the registry that its team shares.
 //!
-//! `state` stores this clone's records, `seen` compares listings, `claiming` creates, removes and renews
-//! records, `moved` handles steps that get another id, `ending` fences the end of work, `settling` finishes interrupted
-//! changes, and `merged` finds records whose work is on the branch.
+//! `state` stores this clone's records, `seen` compares listings, `claiming` creates, removes and renews records, `moved`
+//! handles steps that get another id, `ending` fences the end of work, `settling` finishes interrupted changes, and `merged`
+//! finds records whose work is on the shared branch.
 //!
 //! # Who holds a step
 //! Between machines, the record at the registry decides who holds a step. On one machine, the lease decides

@@ -41,7 +41,8 @@ enum Line {
     Terminal,
     /// `@ cd DIR`, for all commands below.
     Cd { directory: String },
-    /// `@ git WORD…`, with a fixed author and the time of the `n`th such line, so that ids are the same each time.
+    /// `@ git WORD…`, with a fixed author. The `n`th such line has the time `n` minutes after a fixed time, so that ids of
+    /// commits are the same each time.
     Git { words: Vec<String> },
 }
 
@@ -420,7 +421,7 @@ fn verbs() -> BTreeMap<String, bool> {
     names.map(|verb| (verb.to_owned(), writes(verb))).collect()
 }
 
-/// What other tests cover: `watch` ends only with its reader (see `races`), completions are long (see below), a token is
+/// What other tests cover: `watch` ends only with its reader (see `watching`), completions are long (see below), a token is
 /// random (see `http`), and the board needs a terminal (see `scripts/board-check`).
 const ELSEWHERE: [(&str, &str); 7] = [
     // A client has to end the session with messages of the protocol. tests/it/lsp.rs does so.

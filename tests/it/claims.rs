@@ -279,7 +279,7 @@ fn a_step_completed_on_another_branch_cannot_be_claimed_while_the_branch_exists(
     repository.claims(OTHER);
     repository.run(OTHER, "done p:1").ok();
     repository.claims_nothing(HERE);
-    // The branch exists, whether its ref is packed or not, and also without its working tree.
+    // The branch still exists after its ref is packed and after its working tree is removed.
     repository.git(OTHER, "commit -q -am done");
     repository.git(HERE, "pack-refs --all");
     repository.claims_nothing(HERE);

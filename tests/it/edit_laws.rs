@@ -244,7 +244,8 @@ fn random_change(random: &mut Random, file: &Sample) -> Change {
     }
 }
 
-/// Mostly the items of a list, some of them left out, exchanged or new.
+/// The items of the list at `key` after up to two changes: an item is removed, two items are exchanged, or a new one is
+/// inserted.
 fn random_items(random: &mut Random, file: &Sample, key: &str) -> Option<NewValue> {
     let tree = yaml::parse(&yaml_of(&file.bytes)).ok()?;
     let (_, list) = tree.root().find_entry(key).filter(|it| it.1.kind() == Kind::List)?;

@@ -12,14 +12,14 @@ pub(crate) fn done() -> String {
     with(BASE, &[(STATUS, DONE), (END, &attempts(&[&attempt("02", "ann", "completed")]))])
 }
 
-/// The text with so many other lines that git pairs it with no version without them.
+/// The text with one line replaced by 60 others, so that git detects no rename between it and a version without these lines.
 fn rewritten(of: &str) -> String {
     let lines: String = (0..60).map(|n| format!("Line {n}.\n")).collect();
     with(of, &[("Last words.\n", &lines)])
 }
 
-/// Merges `theirs` and resolves the merge. Each side first moves the step to its path (`STEP`: the step stays) or deletes
-/// it (`None`), and commits its files.
+/// Merges `theirs` and resolves the merge. Each side first moves the step to the given path (`STEP`: the step stays) or
+/// deletes it (`None`), and commits the given files.
 fn resolved(
     base: &[(&str, &str)],
     ours: (Option<&str>, &[(&str, &str)]),
@@ -124,7 +124,7 @@ fn a_step_whose_file_the_same_command_has_changed_is_still_resolved() {
     const EARLY: &str = "plans/_archive/auth/removed-20260103T000000Z/step-3.md";
     const LATE: &str = "plans/_archive/auth/removed-20260104T000000Z/step-3.md";
     let third = with(&server(), &[("auth:1", "auth:3")]);
-    // The copies differ so much from the steps that git pairs none as a renamed step.
+    // The copies differ so much from the steps that git detects no rename.
     let (removed, early) = (rewritten(BASE), rewritten(&third));
     let both = with(&early, &[("# Server", "# Both\n\n# Server"), ("Line 59.", "Line 59.\n\n# Schema")]);
     let tried = format!("attempts:\n{}---\n# Both", attempt("03", "bob", "failed"));
@@ -366,7 +366,7 @@ fn a_removed_copy_is_kept_beside_its_step_that_git_has_merged() {
     let squashed =
         with(&server, &[("# Server", "# Both\n\n# Server"), ("Last words.", "Last words.\n\n# Schema")]);
     let theirs = [(COPY, server.as_str()), (FIRST, squashed.as_str())];
-    // Git pairs the copy as the renamed step 2, which this branch deleted.
+    // Git takes the copy for the renamed step 2, which this branch deleted.
     let repository = resolved(&[(STEP, BASE), (FIRST, &server)], (None, &[]), (Some(COPY), &theirs));
     assert_eq!([COPY, FIRST].map(|it| repository.place.text(it)), [server, squashed]);
 }

@@ -241,7 +241,7 @@ fn a_file_that_was_broken_for_a_while_loses_nothing() {
     assert_eq!(events(&place, "log")[2]["notes"], "not readable: front-matter-invalid");
 }
 
-/// The processes of git that a command starts, by their first word.
+/// The subcommands of the git processes that a command starts.
 fn started(place: &Place, line: &str) -> Vec<String> {
     let bin = place.top().join("bin");
     if !bin.exists() {

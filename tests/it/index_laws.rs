@@ -480,7 +480,7 @@ fn a_claim_detects_a_rewrite_with_the_same_size_and_timestamp() {
     assert_eq!(claimed(&tree), "a:1");
     tree.write("a/step-2.md", &step("pending"));
     assert_eq!(claimed(&tree), "a:2");
-    // A step in the queue.
+    // Step 3 is next in the queue.
     tree.write("a/step-3.md", &step("skipped"));
     assert_eq!(claimed(&tree), "a:4");
 }

@@ -380,7 +380,7 @@ fn a_daemon_serves_each_set_of_tools_at_a_separate_path() {
 #[test]
 #[expect(
     clippy::disallowed_methods,
-    reason = "the test removes the stored answer, as if it never had been written"
+    reason = "the test removes the stored answer, as if it had never been written"
 )]
 fn several_changes_of_a_call_are_made_once_for_its_key() {
     let place = Place::new();

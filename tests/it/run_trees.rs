@@ -119,7 +119,7 @@ fn count_trees(place: &Place) -> usize {
     place.git("worktree list").lines().count()
 }
 
-/// A file as the branch that is checked out has it.
+/// A file as it is in the checked-out branch.
 fn committed(place: &Place, path: &str) -> String {
     place.git(&format!("show HEAD:{path}"))
 }
@@ -356,7 +356,7 @@ fn plans_may_be_in_a_subdirectory() {
     let place = Place::new();
     place.write("planwatch.toml", "plans_dir = \"docs/plans\"\n");
     place.write("docs/plans/main/plan.md", "# Main\n");
-    // The plan has the same name as the run's own branch.
+    // The plan has the same name as the last part of `planwatch-run/<run>/main`, the run's own branch.
     place.write("docs/plans/main/step-1.md", "---\nstatus: pending\n---\n# One\n");
     place.write("docs/text", "1\n");
     begin_git(&place);

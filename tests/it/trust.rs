@@ -76,7 +76,8 @@ fn a_change_of_a_file_that_a_command_names_needs_new_trust() {
         trust(&place).ok();
         for _ in 0..2 {
             assert!(runs(&place), "{command}");
-            // If trust covers the whole repository, files that the command created change what it covers.
+            // If trust covers the whole repository, it also covers the files that the command created. So they are removed
+            // before the next run.
             let made = ["ran", "tools/ran", "build/ran", "build/x/ran", "../ran"].map(|it| place.file(it));
             assert!(made.iter().any(|it| std::fs::remove_file(it).is_ok()), "{command}");
             std::fs::remove_file(place.file("lock")).ok();

@@ -1,5 +1,5 @@
-//! T8 and T9: eight clients claim steps of S at the same time with a daemon, as resident processes (T8) and with one
-//! process per claim (T9). T9 also measures single claims without a daemon.
+//! T8 and T9: eight clients claim steps of the corpus S at the same time with a daemon, as resident processes (T8) and with
+//! one process per claim (T9). T9 also measures single claims without a daemon.
 
 use std::collections::HashSet;
 use std::time::{Duration, Instant};

@@ -13,7 +13,7 @@ use super::ours::{DaemonUse, context};
 
 use std::time::Instant;
 
-/// A query that matches only with all of its words. It has some dozens of hits.
+/// A query whose hits must contain all four words. It has a few dozen hits.
 pub(crate) const QUERY: &str = "copper lantern orchard quarry";
 
 pub(crate) fn run(bench: &Bench) {

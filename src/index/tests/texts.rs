@@ -1,4 +1,4 @@
-//! The full-text index: from which rows it was filled, and damage of its file.
+//! Tests of the full-text index: which rows it was filled from, and damage to its file.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -33,7 +33,7 @@ pub(super) fn put(index: &mut FullText, texts: Vec<Texts>, gone: &[Key]) -> Resu
     Ok(())
 }
 
-/// A directory with a closed full-text index of the plans of this word.
+/// Creates a directory with a full-text index of `plans(word)`, and closes the index.
 fn with_texts(word: &str) -> TempDir {
     let dir = tempfile::tempdir().expect("there is room");
     put(&mut open(dir.path()).0, texts(word), &[]).expect("they fit");
@@ -48,7 +48,7 @@ fn index_file(dir: &Path) -> IndexFile {
     IndexFile::in_dir(dir, Content::Texts)
 }
 
-/// Returns the matches of a search. Also compares the index with the plans of `word`, and returns the plans whose texts are
+/// Returns the matches of a search. Also compares the index with `plans(word)`, and returns the plans whose texts are
 /// missing, outdated or left over.
 fn ask(index: &FullText, word: &str) -> Result<(Vec<Match>, Vec<Key>), IndexError> {
     let look = index.looked()?;
@@ -144,7 +144,7 @@ fn check_found(change: &str) {
     let put = put(&mut index, texts("new"), &[]).expect_err("nothing is written into it");
     assert_eq!(put.code(), "index-damaged", "{change}");
     let (index, _) = open(dir.path());
-    assert_eq!(ask(&index, "old").expect_err("rows are others").code(), "index-damaged", "{change}");
+    assert_eq!(ask(&index, "old").expect_err("some rows were changed").code(), "index-damaged", "{change}");
     check_mended(index, dir.path());
 }
 

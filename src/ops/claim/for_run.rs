@@ -1,4 +1,4 @@
-//! Claims a step of one plan for a run.
+//! Claims a step of a plan, or of a program's plans, for a run.
 //!
 //! A step is left out if it might change the same files as another step that a live run of this working tree works on.
 

@@ -2,8 +2,9 @@
 //!
 //! The answer depends on the files, the claim records, the configuration and the time. The daemon reports which commit of
 //! the index matches the current files. This module compares the other inputs. An answer is not cached if it depends on
-//! anything else (processes, other working trees, branches) or on a claim that may lapse soon. So a cached answer equals a
-//! new one; a test compares the two. Without a daemon, nothing is cached.
+//! anything else (processes, other working trees, branches) or if a claim that has no record on this machine lapses soon. If
+//! a recorded claim may lapse soon, the answer is cached only until then. So a cached answer equals a new one; a test
+//! compares the two. Without a daemon, nothing is cached.
 //!
 //! Only the first [`FEW`] candidates are cached. If a request asks for more candidates, the answer is computed each time.
 

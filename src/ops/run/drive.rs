@@ -154,7 +154,7 @@ impl Driver<'_> {
             }
             if let (Some(what), None) = (confirmed, &state.halt) {
                 let why =
-                    format!("{what} was confirmed while a step's own process ran; check who confirmed it");
+                    format!("{what} was confirmed while the run worked on a step; check who confirmed it");
                 state.halt = Some(Halt { end: End::ConfirmationNeeded, why, step: None });
             }
             drop(state);
@@ -163,7 +163,7 @@ impl Driver<'_> {
         self.changed.notify_all();
     }
 
-    /// Claims the next step. While no step can be begun now but one may be ready later, waits. `None`: the run begins no
+    /// Claims the next step. Waits while no step can be begun now but one may be ready later. `None`: the run begins no
     /// further step.
     fn next(&self) -> Option<Claimed> {
         let mut state = self.lock();
@@ -308,8 +308,8 @@ impl Driver<'_> {
         }
     }
 
-    /// A confirmation that appeared while a step's own process ran. Such a confirmation halts the run, because the
-    /// process may have written it.
+    /// A confirmation that appeared while the run worked on the step. Such a confirmation halts the run, because the agent
+    /// or a `verify` command may have written it.
     fn new_confirmation(&self, claimed: &Claimed) -> Option<String> {
         let context = self.context().ok()?;
         let now = confirmed(&context, &self.plan, &claimed.begun);

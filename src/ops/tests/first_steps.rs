@@ -41,8 +41,8 @@ fn only_the_first_steps_are_described_and_all_are_counted() {
             all.map(|it| it.id.clone()).collect::<Vec<_>>()
         };
         assert_eq!(ids(&part, usize::MAX), ids(&whole, most));
-        // The limit does not apply to steps in progress: the hint of `status` names one of them that no other working tree
-        // has claimed, and the first ones may all be claimed elsewhere.
+        // The limit does not apply to steps in progress. The hint of `status` names the first one that is not claimed
+        // elsewhere, and that one can come after the limit.
         assert_eq!(part.in_progress.len(), 3);
     }
 }

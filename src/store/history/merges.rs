@@ -126,7 +126,7 @@ impl Settled<'_> {
                 continue;
             }
             let before = base.iter().find(|it| (it.what, &it.path) == (change.what, &change.path));
-            // If the side had not changed the value since the base, it only received the other side's value.
+            // If a side's value is still that of the base, the merge only took the other side's value.
             if before.map_or(&change.to, |it| &it.from) != &change.from {
                 own.push(Change { by: None, at: None, ..change });
             }

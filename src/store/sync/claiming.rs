@@ -120,7 +120,7 @@ impl Sync<'_> {
         // If a renewal failed, the record was taken over or deleted (for example by `push --mirror`), or the registry
         // refused the renewal. A deleted record is created again.
         for (own, _) in failed {
-            // When another record of the claim was lost, this one may have been removed.
+            // If an earlier iteration lost another record of the same claim, this record may already be removed.
             let is_there =
                 self.state.own_of(&own.name).is_some_and(|it| it.claim == own.claim && !it.is_lost);
             if is_there && matches!(self.push(own.clone(), &[])?, Pushed::Lost(_)) {

@@ -8,7 +8,7 @@ const ANOTHER: &str = "# Another\n\nThis step has nothing to do with the one tha
     its own, and that text is about as long as a step with a claim and an attempt in its front matter can be.\n\n\
     A second paragraph makes it longer still, so that planwatch takes it for a complete file.\n";
 
-/// Claims a step under a name; returns the exit code and the message.
+/// Claims a step as `carl`; returns the exit code and the message.
 fn claim(repository: &Repository, tree: &str, step: &str) -> (i32, String) {
     let ran = repository.run(tree, &format!("claim {step} --by carl"));
     (ran.code, ran.stderr)

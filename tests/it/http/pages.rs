@@ -306,7 +306,7 @@ fn every_action_has_a_notice_with_its_undo() {
         let headers = format!("{cookie}X-Planwatch-Part: 1\r\n");
         let done = act(&server, &headers, &format!("page={token}&back=/%3Fq%3Dx%23plans&{body}"));
         assert!(done.status == 200 && done.body.contains("data-act=\"undo\""), "{body}: {done:?}");
-        // The next page shows the offer to undo again.
+        // The next page offers to undo, too.
         let to = done.body.split("data-to=\"").nth(1).and_then(|it| it.split('"').next());
         let to = to.expect("it says where").replace("&amp;", "&");
         assert!(to.starts_with("/?q=x&notice=") && to.ends_with("#plans"), "{to}");

@@ -95,7 +95,7 @@ fn rejected_credentials_are_not_treated_as_a_missing_answer() {
 
 #[test]
 fn a_crash_between_the_fence_and_the_file_is_repaired() {
-    // The command is killed after it has pushed the end: the record says completed, the file does not.
+    // The command is killed after it has ended the record at the remote. The record says completed, but the file does not.
     let begin = || {
         let team = Team::new();
         let (_, claim) = team.clone_of("a").claim("p:1");
@@ -105,7 +105,7 @@ fn a_crash_between_the_fence_and_the_file_is_repaired() {
         assert!(team.clone_of("a").step(1).contains("status: in_progress"));
         (team, claim)
     };
-    // If the report is repeated, it completes the step.
+    // If the command is repeated, it completes the step.
     let (team, claim) = begin();
     team.clone_of("a").run(&format!("done p:1 --claim {claim} -m made")).ok_code();
     assert!(team.clone_of("a").step(1).contains("status: completed"));

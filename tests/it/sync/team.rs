@@ -119,7 +119,7 @@ impl Team {
         std::fs::set_permissions(self.path(relative), PermissionsExt::from_mode(0o755)).unwrap();
     }
 
-    /// Sets the fault of the next push; `offline` and `refused` last until [`Self::heal`].
+    /// Sets the fault; the comment of [`GIT`] says when it ends.
     pub(super) fn fault(&self, fault: &str) {
         self.write("fault", fault);
     }

@@ -362,7 +362,7 @@ fn runtime_files_are_recreated() {
         restore(rig);
         rig.write("b/step-1.md", "wip");
         rig.let_through_seen(|rig| rig.daemon.publisher.pending.contains_key(&PlanId::new("b")));
-        assert!(!own.exists(), "the plans directory may be in deletion, too");
+        assert!(!own.exists(), "the plans directory may be about to be deleted, too");
         rig.settle();
         // Any command creates the directory.
         assert!(context(rig.home).unwrap().plans.runtime_dir().is_some());

@@ -117,7 +117,7 @@ impl Listed {
 #[derive(Debug, Deserialize, JsonSchema)]
 struct CreatePlan {
     title: String,
-    /// As in add_step, with `text` for `description`
+    /// As in add_step, but `text`, not `description`
     steps: Option<Vec<Listed>>,
     /// Each step waits for the one before
     sequential: Option<bool>,
