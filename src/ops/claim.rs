@@ -410,7 +410,10 @@ fn take(
             idempotency::exclude_next_change(context);
             return Ok(Decision::Write(update, None));
         }
-        let why = rules::why_ready(now.plans, now.plan, now.step, context.now);
+        let why = match obstacles.is_empty() {
+            true => rules::why_ready(now.plans, now.plan, now.step, context.now),
+            false => format!("forced, although {}", refusal::against(context, now.placed(), &obstacles)),
+        };
         prepare(ask, locked, now.step, &why)?;
         Ok(Decision::Write(update, Some(why)))
     });

@@ -257,8 +257,14 @@ fn set_in_step(
 ) -> Result<StepUpdate, Error> {
     let mut update =
         StepUpdate { did: did(request), renews: fencing::is_owner(step, who), ..StepUpdate::default() };
-    if !FREE.contains(&request.key.as_str()) && fencing::check(plans, step, who)? == Owner::Late {
-        return Ok(fencing::late_result(context, step, who, &format!("set {}", request.key), None));
+    let mut is_forced = false;
+    if !FREE.contains(&request.key.as_str()) {
+        match fencing::check(plans, step, who)? {
+            Owner::Late => {
+                return Ok(fencing::late_result(context, step, who, &format!("set {}", request.key), None));
+            }
+            owner => is_forced = owner == Owner::Forced,
+        }
     }
     match (&request.op, request.key.as_str()) {
         (SetOp::Text(word), "status") => {
@@ -288,6 +294,10 @@ fn set_in_step(
         LoadQuery::step_with(&step.id, own).settled(DecisionFiles::Others(&step.path)).load(context)?.plans;
     let (_, again) = resolve::same_file(&plans, step)?;
     refuse_new_problems(&step.problems, &again.problems)?;
+    if is_forced {
+        let notes = Some(update.did.clone());
+        update.attempts.push(NewAttempt { notes, ..NewAttempt::new(context.now, &who.by, "forced") });
+    }
     Ok(update)
 }
 

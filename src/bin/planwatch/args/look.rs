@@ -10,7 +10,7 @@ use planwatch::ops::show::GraphForm;
   planwatch status --all
   planwatch status --markdown > briefing.md")]
 pub(crate) struct Status {
-    /// Steps unchanged for N days are stale; steps completed within N days are listed (default: `stale_days` of the
+    /// Steps unchanged for N days are stale; steps completed in the last N days are listed (default: `stale_days` of the
     /// configuration, else 7)
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub(crate) days: Option<u32>,

@@ -36,10 +36,10 @@ pub(crate) struct By {
 /// Arguments of all verbs that change a status.
 #[derive(Debug, Args)]
 pub(crate) struct Move {
-    /// Steps or, except with fail and block, plans, as in `auth:2`, `auth`, or `2` in the current plan (can be repeated)
+    /// Steps (`auth:2`, or `2` in the current plan) or plans (`auth`); fail and block take only steps (can be repeated)
     #[arg(required = true, value_name = "ID")]
     pub(crate) ids: Vec<String>,
-    /// Message, recorded as an attempt (of a plan: as a note)
+    /// Message, recorded as an attempt (for a plan: as a note)
     #[arg(short, long, value_name = "TEXT", allow_hyphen_values = true)]
     pub(crate) message: Option<String>,
     #[command(flatten)]
@@ -47,7 +47,7 @@ pub(crate) struct Move {
     /// Claim that this update belongs to
     #[arg(long, value_name = "CLAIM")]
     pub(crate) claim: Option<String>,
-    /// Override the checks (recorded as an attempt; of a plan: as a note)
+    /// Override the checks (recorded as an attempt; for a plan: as a note)
     #[arg(long)]
     pub(crate) force: bool,
     #[command(flatten)]
@@ -207,7 +207,7 @@ pub(crate) struct Note {
   planwatch confirm auth --phase rollout --note 'after the backup'
   planwatch confirm auth:3 --reject --note 'the numbers are wrong'
 
-Only a person at a terminal can confirm. Agents and scripts get an error with the command for a person to run. This stops \
+Only a person can confirm, and this command needs a terminal. Agents and scripts get an error with the command for a person to run. This stops \
 an agent that follows the rules. It does not stop a program that writes a confirmation into the file itself. A confirmation \
 records the name of the person.")]
 pub(crate) struct Confirm {

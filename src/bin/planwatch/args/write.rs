@@ -160,7 +160,7 @@ pub(crate) struct SetOptions {
     /// Claim that this update belongs to
     #[arg(long, value_name = "CLAIM")]
     pub(crate) claim: Option<String>,
-    /// Override the checks (recorded as an attempt)
+    /// Override the checks (recorded as an attempt; for a plan: as a note)
     #[arg(long)]
     pub(crate) force: bool,
     #[command(flatten)]
@@ -250,7 +250,7 @@ pub(crate) struct Squash {
     pub(crate) title: String,
     #[command(flatten)]
     pub(crate) by: By,
-    /// Override the check for steps in progress (this is recorded)
+    /// Override the check for steps in progress (an overridden claim is recorded)
     #[arg(long)]
     pub(crate) force: bool,
     #[command(flatten)]
@@ -274,7 +274,7 @@ pub(crate) struct Replace {
     pub(crate) file: PathBuf,
     #[command(flatten)]
     pub(crate) by: By,
-    /// Override the check for steps in progress (this is recorded)
+    /// Override the check for steps in progress (an overridden claim is recorded)
     #[arg(long)]
     pub(crate) force: bool,
     /// Also use numbers that other branches or working trees already use
