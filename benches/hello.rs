@@ -1,4 +1,4 @@
-//! The floor P of the speed figures: a program that reads its arguments with clap, prints a line, and exits.
+//! The program of floor P (CONTRIBUTING.md defines the floors): it reads its arguments with clap, prints a line, and exits.
 //!
 //! With `save` it also replaces a file and syncs its bytes, which is floor F.
 

@@ -32,7 +32,8 @@ struct Bench {
     claimed: OnceLock<Corpus>,
 }
 
-/// The number of plans of the corpus S. There are two: `small`, and `claimed`, whose steps are all ready.
+/// The number of plans of a corpus of the size S. Two corpora have this size: `small`, and `claimed`, whose steps are all
+/// ready.
 const SMALL: usize = 100;
 
 /// The number of plans of the corpus with 11,000 files.
@@ -64,7 +65,10 @@ pub(crate) fn main() {
 
 impl Bench {
     fn run(&self) {
-        println!("{} plans of 10 steps, {} rounds; medians. x: times its floor.", self.n_plans, self.rounds);
+        println!(
+            "{} plans of 10 steps, {} rounds; medians. x: multiple of the floor.",
+            self.n_plans, self.rounds
+        );
         figures::print_head();
         walks::run(self);
         daemon::run(self);

@@ -1,7 +1,7 @@
-//! Speed as ratios to floors. A floor and the operation it belongs to are measured alternately in the same run.
+//! Speed as ratios to floors. A floor is the minimal work for an operation on this machine, without planwatch. An operation
+//! and its floor are measured alternately in the same run.
 //!
-//! `scripts/bench` builds and runs this program. The floors are the minimal work on this machine. They use Linux system
-//! calls.
+//! `scripts/bench` builds and runs this program. The floors use Linux system calls.
 
 #![expect(clippy::disallowed_methods, reason = "the floors call the system directly")]
 #![expect(clippy::print_stdout, reason = "a benchmark prints its figures")]

@@ -10,7 +10,8 @@ use crate::plan::problem::{Code, Problem};
 use crate::plan::time;
 use crate::plan::words::{PlanStatus, StepStatus, Words, nearest};
 
-/// The name of the configuration file. The nearest one at or above the working directory is used.
+/// The name of the configuration file. The nearest one at or above the working directory is used. Directories above the
+/// repository or the home directory are not searched.
 pub const CONFIG_FILE: &str = "planwatch.toml";
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

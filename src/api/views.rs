@@ -79,7 +79,7 @@ pub struct PlanShape {
     /// The lapsed steps that another worker may take over. `steps_ready` counts them, too.
     #[serde(skip)]
     pub steps_lapsed_ready: usize,
-    /// The workers who have claimed open steps of the plan, and the assignees of open steps.
+    /// The workers who have claimed open steps of the plan, and the assignees of open steps, as `people` shows them.
     #[serde(skip)]
     pub people: Vec<String>,
 }

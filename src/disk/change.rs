@@ -31,7 +31,7 @@ pub type Edit<'a> = dyn FnMut(&[u8], &[Vec<u8>]) -> Option<Vec<u8>> + 'a;
 /// withdrawal is tried at most `TRIES` times.
 const TRIES: usize = 3;
 
-/// The maximum number of later saves on which an edit runs again after planwatch's version was withdrawn from a file.
+/// After planwatch's version was withdrawn from a file, the edit runs again on at most this many later saves.
 const WITHDRAWALS: usize = 8;
 
 /// The number of attempts that use [`SaveCheck::First`]; later attempts use [`SaveCheck::After`].

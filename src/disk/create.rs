@@ -185,8 +185,8 @@ impl Locked<'_> {
         Ok(made)
     }
 
-    /// Creates a directory with the permissions of `other` and, as far as permitted, its owner and attributes. It is
-    /// never accessible to more users than `other`.
+    /// Creates a directory with the permissions of `other` and, as far as permitted, its owner and attributes. Its
+    /// permissions are never wider than those of `other`.
     fn make_alike(&self, dir: &Path, other: &Path) -> std::io::Result<()> {
         let disk = &*self.plans.disk;
         let like = disk.lstat(other)?;

@@ -153,7 +153,7 @@ impl DiskError {
                 return Some(format!(
                     "the next command that writes completes that change or rolls it back, if it is run by the same user, \
                      with the same XDG_STATE_HOME, in the same container; `planwatch doctor --discard-journal {id}` \
-                     gives it up: the part that was done stays"
+                     discards that change: the part that was done stays"
                 ));
             }
             Self::NotAFile { .. } => "rename it, or replace it with a regular file",

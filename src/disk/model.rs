@@ -116,7 +116,7 @@ struct World {
     leased: Option<u64>,
     /// Inodes that another program has open for writing all the time.
     open: BTreeSet<u64>,
-    /// The locked inodes. Killing the process or a power cut releases them.
+    /// The locked inodes. A power cut releases them, and so does killing the process.
     locked: BTreeSet<u64>,
     /// Every path that was opened for reading or writing, and how often.
     opened: BTreeMap<PathBuf, usize>,

@@ -9,9 +9,9 @@ use std::path::{Component, Path, PathBuf};
 
 use super::error::DiskError;
 
-/// Directories in the state directory. They contain, in this order: displaced versions of plan files; the undo log and the
-/// versions that `undo` needs; and the files of a new directory, which is `building` itself until it is renamed to its final
-/// path.
+/// Directories in the state directory. `displaced` contains displaced versions of plan files. `undo` contains the undo log
+/// and the versions that `undo` needs. The files of a new directory are written into `building`, which is then renamed to
+/// the final path of that directory.
 pub(super) const DISPLACED: &str = "displaced";
 pub(super) const UNDO: &str = "undo";
 pub(super) const BUILDING: &str = "building";

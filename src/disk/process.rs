@@ -158,7 +158,8 @@ pub fn host_name() -> String {
     rustix::system::uname().nodename().to_string_lossy().into_owned()
 }
 
-/// The time since the boot, including the time in suspension. Unlike the time of day, it cannot be set.
+/// The time since the boot, including the time during which the system was suspended. Unlike the time of day, it cannot be
+/// set.
 pub fn since_boot() -> Duration {
     #[cfg(target_os = "linux")]
     let clock = ClockId::Boottime;

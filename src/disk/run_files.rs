@@ -1,4 +1,4 @@
-//! The prompts and logs of a run's processes, in `.planwatch/logs`.
+//! The prompts and logs of a run's processes, in `logs` of the state directory.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -19,7 +19,8 @@ const KEPT: usize = 2_000;
 const SLACK: usize = 200;
 
 impl PlansDir {
-    /// Opens the log of a claim for appending; `relative` is relative to the plans directory, in `.planwatch/logs`.
+    /// Opens the log of a claim for appending; `relative` is the path in the plans directory, and leads to `logs` of the
+    /// state directory.
     pub fn run_log(&self, relative: &str) -> Result<File, DiskError> {
         let path = self.run_file(relative)?;
         self.open_own(&path, OpenOptions::new().append(true).create(true))
@@ -57,7 +58,7 @@ impl PlansDir {
         opened.map_err(|error| DiskError::writing(path, error))
     }
 
-    /// Returns the path of a file in `.planwatch/logs`, and creates that directory.
+    /// Returns the path of a file in `logs` of the state directory, and creates `logs`.
     fn run_file(&self, relative: &str) -> Result<PathBuf, DiskError> {
         let path = self.place_of(relative)?;
         let dir = path.parent().unwrap_or(&self.root);

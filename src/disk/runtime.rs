@@ -5,11 +5,12 @@
 //! a secret of the user. The hash covers no path, so the same plans under two paths (a bind mount, a renamed project)
 //! share their state.
 //!
-//! A `.planwatch` without this user's stamp came with a repository or a backup, or belongs to another user or another state
-//! home (a container). planwatch takes the lock in it, and reports its interrupted changes and preserved texts. Files that
-//! such a change names are not written until the change is finished or `doctor --discard-journal` discards it. Apart from
-//! that, planwatch neither uses nor changes its state. This user's state directory is then `.planwatch/by/<name>`. If
-//! `.planwatch` is not a directory, or is another user's and not writable, the state directory is `.planwatch.by/<name>`.
+//! A `.planwatch` without this user's stamp came with a repository or a backup, belongs to another user, or was created with
+//! another state home (`XDG_STATE_HOME`), as in a container. planwatch takes the lock in it, and reports its interrupted
+//! changes and preserved texts. Files that such a change names are not written until the change is finished or
+//! `doctor --discard-journal` discards it. Apart from that, planwatch neither uses nor changes its state. This user's state
+//! directory is then `.planwatch/by/<name>`. If `.planwatch` is not a directory, or is another user's and not writable, the
+//! state directory is `.planwatch.by/<name>`.
 //!
 //! State directories have mode 0700, because they contain titles and texts of private plans. Users who share a plans
 //! directory each have their own state directory, and exclude each other with the lock on the plans directory itself.
@@ -379,13 +380,13 @@ pub(super) fn foreign_dirs(disk: &dyn Disk, root: &Path) -> Vec<PathBuf> {
 /// and their parent.
 const KEY_DEPTH: usize = 4;
 
-/// Reads or creates the key; `None` if the user's state directory cannot be used.
+/// Reads or creates the key; `None` if the state home cannot be used.
 pub(super) fn key(disk: &dyn Disk, state_home: &Path) -> Option<[u8; 32]> {
     let known = |dir: &Path| {
         let bytes = read_own(disk, &dir.join("key"), 32).ok()??;
         <[u8; 32]>::try_from(bytes).ok()
     };
-    // The path of the state directory itself may contain symbolic links.
+    // The path of the state home may contain symbolic links.
     if let Ok(home) = disk.canonical(state_home)
         && let Some(key) = known(&home.join("planwatch"))
     {

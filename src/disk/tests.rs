@@ -382,7 +382,7 @@ fn a_foreign_runtime_directory_is_unchanged_and_only_its_preserved_texts_are_rep
     fs::write(it.path(late), "theirs").unwrap();
     append(&mut lock(&it.plans), &mut || {}).unwrap();
     let kept: Vec<_> = it.plans.kept().into_iter().map(|it| it.kept).collect();
-    assert_eq!(kept, [Path::new(late)], "it may be another state home's");
+    assert_eq!(kept, [Path::new(late)], "it may belong to another state home");
     assert_eq!((it.text(".planwatch/stamp"), it.text(late)), ("0".repeat(64), "theirs".to_owned()));
     let own = it.plans.runtime_dir().unwrap();
     assert_eq!(own.parent(), Some(it.plans.root().join(".planwatch/by").as_path()));

@@ -390,8 +390,8 @@ impl Locked<'_> {
             if needed.has(&version) && bytes <= MOST_BYTES {
                 continue;
             }
-            // With leases, no program had the version open for writing when it was moved here. Without leases this is
-            // unknown, so the content is compared again.
+            // With file leases, no program had the version open for writing when it was moved here. Without file leases this
+            // is unknown, so the content is compared again.
             let Some((file, lease)) = self.without_writers(&at) else { continue };
             let Ok(text) = file.read(u64::MAX, 0) else { continue };
             let is_theirs = !text.is_empty() && Content::of(&text) != version.base;

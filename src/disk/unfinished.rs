@@ -1,5 +1,5 @@
-//! Finds and discards batches that another user, or the same user with another state directory, began here and did not
-//! finish.
+//! Finds and discards batches that another user, or the same user with another state home (`XDG_STATE_HOME`), began here and
+//! did not finish.
 //!
 //! The operations in their journals are never carried out, because the journals may have come with a repository. Such a
 //! batch may be half done. Therefore the files that it names are not written until its owner finishes it, or a command

@@ -17,8 +17,8 @@ const LIMIT: Duration = Duration::from_secs(60);
 /// The default output limit of a call, in bytes.
 const MOST: usize = 256 << 20;
 
-/// Variables that select another repository, index or rules for paths, or change what git reads, prints or logs. Git
-/// sets them for hooks and aliases, so planwatch may inherit them; every call removes them.
+/// Variables that select another repository, index or rules for paths, or change what git reads, prints or logs. Git sets
+/// some of them for hooks and aliases, so planwatch may inherit them; every call removes all of them.
 pub const INHERITED: [&str; 23] = [
     "GIT_DIR",
     "GIT_WORK_TREE",

@@ -78,8 +78,8 @@ impl Listing {
 /// Searches live documents of all kinds if too many match to rank all of them. `None` if there are fewer matches, if the
 /// query names a kind or includes archived plans, or if its limit is above [`MANY`].
 ///
-/// `wanted` is the query in FTS5's syntax, without exclusions. If the query may end with a prefix, the caller tries the
-/// whole word first.
+/// `wanted` is the query in FTS5's syntax, without exclusions. If the query's last word may be a prefix, the caller first
+/// searches for it as a whole word.
 pub(super) fn search(
     connection: &Connection,
     query: &Query,

@@ -72,7 +72,7 @@ pub enum Opened {
     Kept,
     /// It did not exist. It is empty now.
     Made,
-    /// There was a damaged index or something else, which was renamed to `.bad`. The index is empty now.
+    /// The file was damaged or not an index of this version, so it was renamed to `.bad`. The index is empty now.
     Rebuilt { why: String },
 }
 

@@ -183,7 +183,7 @@ impl Store {
         answer
     }
 
-    /// Makes the changes of `put`: all or, on an error, none.
+    /// Runs the closure in one transaction: all its changes are made or, on an error, none.
     ///
     /// If the file was deleted or replaced since it was opened, it is reopened first.
     pub(super) fn put<T>(

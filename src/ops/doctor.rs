@@ -129,7 +129,7 @@ fn trust(context: &Context) -> Check {
             let place = shown_path(&context.root_name(), &context.plans.in_state_dir("").to_string_lossy());
             let place = place.trim_end_matches('/');
             let hint = "`.planwatch` belongs to another user or another XDG_STATE_HOME, or came with a repository; undo \
-                        data, index and, outside of git, claim records are your own; the lock is shared";
+                        data and index are your own, and outside of git also the claim records; the lock is shared";
             check(name, State::Note, place, hint)
         }
         Some(_) => ok(name, "`.planwatch` was made on this machine"),
@@ -213,7 +213,8 @@ fn index(context: &Context) -> Check {
     match state {
         IndexState::Current => ok(name, format!("version {version}{size}, current{place}")),
         IndexState::Outdated { n_plans } => {
-            let value = format!("version {version}{size}, was behind the files of {n_plans} plans{place}");
+            let plans = if n_plans == 1 { "plan" } else { "plans" };
+            let value = format!("version {version}{size}, was behind the files of {n_plans} {plans}{place}");
             check(name, State::Ok, value, "it has been brought up to date")
         }
         IndexState::Missing => ok(name, format!("version {version}, made just now{place}")),

@@ -1,4 +1,5 @@
-//! `git resolve --check`: compares a merge commit with a merge by meaning of its parents. Writes nothing.
+//! `git resolve --check`: merges the parents of a merge commit by meaning, and compares the result with the commit. Writes
+//! nothing.
 
 use std::collections::BTreeMap;
 use std::path::Path;

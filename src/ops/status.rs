@@ -83,7 +83,8 @@ pub struct StatusReport {
     pub totals: Totals,
     pub n_errors: usize,
     pub n_warnings: usize,
-    /// The paths of preserved texts that no other file contains, for example of a save that raced with a write.
+    /// The paths of preserved texts that no other file contains, for example of a save that raced with a write, and of
+    /// foreign `.planwatch` directories that an earlier release moved aside.
     pub kept: Vec<String>,
     pub interrupted: Option<Interrupted>,
     pub days: u32,
@@ -208,7 +209,8 @@ pub fn with_most(context: &Context, request: &StatusRequest, most: usize) -> Res
     Ok(report)
 }
 
-/// The paths of preserved texts that no other file contains, relative to the plans directory.
+/// The paths for [`StatusReport::kept`], relative to the plans directory. Those of the project's saves are absolute if the
+/// plans directory is outside the project.
 fn kept(context: &Context) -> Vec<String> {
     let of_plans = context.plans.kept().into_iter().map(|it| it.kept.to_string_lossy().into_owned());
     of_plans.chain(project_saves::kept(context)).collect()

@@ -270,7 +270,7 @@ fn watch_at(sync: &Sync<'_>, reported: &mut Reported) -> Result<Vec<Elsewhere>, 
 }
 
 /// Arranges that `on_change` is called soon after another client has changed a record. Renewals are not reported, and other
-/// changes can be missed. Returns false if claims are not shared, the setup cannot be used, or the registry reports no
+/// changes can be missed. Returns false if claims are not shared, the registry cannot be opened, or it cannot report
 /// changes.
 pub fn on_change(context: &Context, on_change: Box<dyn Fn() + Send + std::marker::Sync>) -> bool {
     Sync::of(context).ok().flatten().is_some_and(|it| it.watch(on_change))

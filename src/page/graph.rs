@@ -50,8 +50,8 @@ pub struct Node {
     pub kind: Kind,
 }
 
-/// The nodes that are drawn, and an edge for each dependency: from the node that comes first to the node that waits
-/// for it.
+/// The nodes that are drawn, and the edges of their dependencies: from the node that comes first to the node that waits for
+/// it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Graph {
     pub nodes: Vec<Node>,

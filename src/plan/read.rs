@@ -211,8 +211,8 @@ pub fn read_around(
 
 /// Reads a step's file again. `plan` must be loaded with its body.
 ///
-/// In problems of the Steps list, the line numbers are counted from the beginning of that body. "All previous steps" refers
-/// to the steps of `plan`.
+/// In problems of the Steps list, the line numbers are counted from the beginning of that body. If the Dependencies section
+/// names "all previous steps", these are steps of `plan`.
 pub fn read_step_of(plan: &Plan, id: &StepId, path: &str, content: Content, words: &Words) -> Step {
     let mut listed = steps_list::read(&plan.id, &markdown::outline(&plan.body));
     let numbers = all_numbers(plan.steps.iter().map(|it| &it.id.number).chain([&id.number]), &listed);

@@ -171,8 +171,8 @@ fn dependency<'a>(plans: &'a Plans, plan: &'a Plan, id: &StepId) -> Option<&'a S
     if id.plan == plan.id { plan.find(id) } else { plans.step(id) }
 }
 
-/// Returns whether a person must confirm the step or its phase, and the confirmation; `None` if there is none or another
-/// one is still missing.
+/// Returns whether a person must confirm the step or its phase, and the confirmation; `None` if there is none, or if the
+/// step is confirmed but its phase still has to be.
 pub fn confirmation<'a>(plan: &'a Plan, step: &'a Step) -> (bool, Option<&'a Confirmation>) {
     let phase = step.phase.as_ref();
     let is_gated = step.needs_confirmation || phase.is_some_and(|it| plan.confirm_phases.contains(it));
@@ -213,7 +213,7 @@ impl Progress {
     }
 }
 
-/// Counts a plan's steps. For a program, the steps of its children count, too.
+/// Counts a plan's steps. For a program that is not archived, the steps of its children count, too.
 pub fn progress(plans: &Plans, plan: &Plan, now: Time) -> Progress {
     let mut sum = own_progress(plans, plan, now);
     if plan.kind == PlanKind::Program && !plan.is_archived {
@@ -259,8 +259,8 @@ pub enum State {
     Next,
     /// No step can be claimed, and at least one is in progress.
     Waiting,
-    /// No step can be claimed and none is in progress, for example because failed, blocked, unconfirmed or faulty steps
-    /// hold up the rest.
+    /// No step can be claimed and nobody works on one, for example because failed, blocked, unconfirmed or faulty steps hold
+    /// up the rest.
     Blocked,
     Draft,
     Complete,

@@ -39,7 +39,7 @@ pub(crate) enum Dependency {
     Item(usize),
     /// An existing step.
     Step(StepId),
-    /// An existing step if it stays; else the item with this index.
+    /// An existing step. If the list removes that step, the item with this index.
     Either(StepId, usize),
 }
 

@@ -16,9 +16,10 @@ pub struct StepNumber {
     /// The digits after the point; `None` for a whole number. There is no trailing zero, so that the order of the strings
     /// is the order of the decimals.
     ///
-    /// Dense plans compare millions of numbers and store each several times (benchmark T16). The fraction is a box,
-    /// because that is a thin pointer. A whole number has `None` and not an empty string, because the pointer of an empty
-    /// string is dangling: on some processors, reading zero bytes at such an address takes hundreds of cycles.
+    /// For a plan with dense dependencies, millions of numbers are compared, and each is stored several times (benchmark
+    /// T16). The fraction is a box, because that is a thin pointer. A whole number has `None` and not an empty string,
+    /// because the pointer of an empty string is dangling: on some processors, reading zero bytes at such an address takes
+    /// hundreds of cycles.
     fraction: Option<Box<Fraction>>,
 }
 

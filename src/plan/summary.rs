@@ -18,8 +18,8 @@ use crate::plan::words::{PlanStatus, Stated, StepStatus};
 /// A step stays whole if it has a claim. If its plan is active and not archived, a step also stays whole if it is pending,
 /// has a file, and waits for no other step of the plan. The other steps are reduced to the data for the counts, rules and
 /// times of the plan and of other steps: for example, the newest time of their attempts and notes, and whether there is a
-/// file. Of a reduced step, the problems that involve several files are still found, but without their line and column. The
-/// other fields of a reduced step are wrong, so the plan inside is private.
+/// file. Problems of a reduced step that involve several files are still found, but without their line and column. The other
+/// fields of a reduced step are wrong, so the plan inside is private.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PlanSummary(Plan);
 

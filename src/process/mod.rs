@@ -1,4 +1,4 @@
-//! Starts all processes but git, which [`crate::git`] starts, and the browser, which the binary opens.
+//! Starts all processes except git and the browser: [`crate::git`] starts git, and the binary opens the browser.
 
 #![expect(clippy::disallowed_methods, reason = "this is the layer that the ban points to")]
 

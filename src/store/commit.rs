@@ -1,7 +1,7 @@
 //! Commits the files that planwatch wrote: decides which files these are, and writes the commit message.
 //!
-//! A file is committed if planwatch wrote its present content. It is also committed if planwatch moved it, and it still has
-//! the content that it had at the old path. Other changed files are not committed, and the report gives the reasons.
+//! A file is committed only if planwatch wrote its present content, or if planwatch moved it and it still has the content
+//! that it had at the old path. Other changed files are not committed, and the report gives the reasons.
 
 mod message;
 

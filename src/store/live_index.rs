@@ -12,7 +12,7 @@ use crate::plan::problem::Code;
 use crate::store::load::refresh::open_index;
 use crate::store::load::{Fresh, IndexCheck, LoadQuery, Refresh, Wanted};
 
-/// How many times reading all plans from the index is tried while other processes write to it.
+/// The maximum number of attempts to read all plans from the index while other processes write to it.
 const MOST_ATTEMPTS: usize = 4;
 
 /// If more plans than this are refreshed at once, the parsed plans are not stored in memory.

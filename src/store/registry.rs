@@ -6,10 +6,11 @@
 //! shares anyway.
 //!
 //! # Lost answers
-//! If the answer to a change is lost, the change may have been made. Each value has a nonce, so no two values are equal.
-//! The caller stores the value before it makes the change. After [`RegistryError::Unanswered`] it makes *the same* change
-//! again. The answer [`Answer::Done`] then means that the change was made by the first or the second attempt. With a new
-//! nonce in the second attempt, the caller's own claim would look like that of another client.
+//! If the answer to a change is lost, the change may have been made. Each value of a claim's record has a nonce, so no two
+//! of these values are equal. The caller stores the value before it makes the change, and makes *the same* change again
+//! after [`RegistryError::Unanswered`] (except for renewals, see `store::sync::claiming`). The answer [`Answer::Done`] then
+//! means that the change was made by the first or the second attempt. With a new nonce in the second attempt, the caller's
+//! own claim would look like that of another client.
 //!
 //! # Time
 //! A registry with a clock of its own reports the age of each record and whether the record has lapsed ([`Standing`]). The
@@ -39,7 +40,7 @@ pub(crate) struct Revision(pub(crate) String);
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Value {
     pub(crate) revision: Revision,
-    /// JSON, at most [`record::LONGEST`] bytes. It contains a nonce.
+    /// JSON, at most [`record::LONGEST`] bytes. In a claim's record, it contains a nonce.
     pub(crate) body: String,
     /// After how many seconds the record lapses if the value is not replaced.
     pub(crate) ttl: i64,

@@ -190,8 +190,8 @@ pub(crate) fn refusal(
 
 /// The error if the table of transitions forbids a move from the step's present status.
 pub(crate) fn not_allowed(step: &Step, verb: Verb) -> Option<Error> {
-    // A completed step whose run has not verified the result yet counts as in progress, so that the end of the work can
-    // be withdrawn.
+    // A completed step whose run has not verified the result yet counts as in progress, so that the worker can still report
+    // a failure or a block instead.
     let under_run = step.claim_in_force().and(Some(StepStatus::InProgress));
     move_error(&step.id.to_string(), (under_run.or(step.status.known()), step.status.word()), verb)
 }

@@ -1,4 +1,5 @@
-//! Changes with an expected etag: a verb that changes one file checks it, and the other verbs refuse it.
+//! Changes with an expected etag: a verb on a plan or a step checks the etag of its file, and the other verbs refuse the
+//! condition.
 
 use std::sync::Arc;
 

@@ -188,7 +188,7 @@ fn a_late_save_into_an_open_file_is_stored() {
     assert_eq!(fs::read_to_string(root.join(&kept[0].kept)).unwrap(), "engine: 0\nlate\n");
 }
 
-/// Runs the number of changes set by the environment: `PLANWATCH_R4` at full speed, or
+/// Runs at least the number of changes set by the environment, in rounds of up to 100: `PLANWATCH_R4` at full speed, or
 /// `PLANWATCH_R5` at a person's pace.
 #[track_caller]
 fn race(editor: Editor) {

@@ -1,4 +1,4 @@
-//! `git resolve --renumber`: what refers to the step of THEIRS gets its new number.
+//! `git resolve --renumber`: references to the step of THEIRS are changed to the step's new number.
 
 use crate::git_merge::{BASE, Driver, LIST, PLAN, Repository, STATUS, STEP, with};
 use crate::git_places::{NEW, NEXT, OUR_STEP, THEIR_STEP};

@@ -114,7 +114,8 @@ fn the_token_is_accepted_as_a_password_but_not_in_a_cookie_or_an_address() {
         assert_eq!((answer.status, answer.header("set-cookie")), (401, None), "{headers}");
         assert!(answer.header("www-authenticate").is_some_and(|it| it.contains("Basic")), "{headers}");
     }
-    // A browser sends the password with every request of any page. Without `Sec-Fetch-Site` such a request claims nothing.
+    // A browser sends the stored password even with a request that a page of another site causes. Without `Sec-Fetch-Site`,
+    // a browser's request with the password claims nothing.
     let browser = basic(&token) + "User-Agent: Mozilla/5.0 (X11)\r\n";
     let next = "/api/plans/feature-auth/next-step";
     assert_eq!(server.ask("GET", next, &browser, "").status, 403);

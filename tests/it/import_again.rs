@@ -1,4 +1,5 @@
-//! A source is recognized by its documents under any path, and an unreadable file does not prevent the import of others.
+//! A source is recognized by its documents, whatever path names it, and an unreadable file does not prevent the import of
+//! others.
 
 use serde_json::Value;
 

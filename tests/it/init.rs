@@ -22,8 +22,9 @@ fn opened(place: &Place) -> File {
     OpenOptions::new().write(true).open(place.file("CLAUDE.md")).expect("it can be opened")
 }
 
-/// The state of `init` is in the project's root, or in the state of the plans directory if there is one. Once the lock of
-/// the state of `init` has not been used for a while, replaced versions are compared again.
+/// Makes the lock of `init` old. It is in the state directory of the plans directory if that exists, otherwise in
+/// `.planwatch-init` in the project's root. If this lock has not been used for a while, the next command compares replaced
+/// versions again.
 fn make_lock_older(place: &Place) {
     let state =
         fs::read_dir(place.file("plans/.planwatch")).into_iter().flatten().flatten().map(|it| it.path());

@@ -114,7 +114,8 @@ fn dying(place: &Place, renames: i64) -> PlansDir {
     PlansDir::open(disk, &place.file("plans"), Some(&place.top().join("home/state"))).expect("it is there")
 }
 
-/// A change as of `remove` and `squash`: one file is moved, another one changed. It is killed after the move.
+/// A change like those of `remove` and `squash`: one file is moved, and another one is changed. The process is killed after
+/// the move.
 fn squash(place: &Place) {
     let plans = dying(place, 1);
     let path = PathBuf::from;

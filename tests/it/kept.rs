@@ -1,4 +1,4 @@
-//! A displaced save is reported by the next command, even if that fails, on every interface.
+//! On every interface, the next command reports a displaced save, even if the command itself fails.
 #![expect(clippy::disallowed_methods, reason = "tests edit files as editors do")]
 
 use std::fs;
@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 use crate::http::client::Server;
 use crate::support::{Place, Ran};
 
-/// Writes into the version that planwatch replaced last, as an editor does that had the file open. The age of the lock
-/// makes the next command check these versions.
+/// Writes into the version that planwatch replaced last, like an editor that had the file open. The age of the lock makes
+/// the next command check these versions.
 fn save_late(place: &Place, text: &str) {
     save_late_in(place, "plans/.planwatch/displaced", text);
 }

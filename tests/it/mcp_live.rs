@@ -152,7 +152,7 @@ fn an_edit_right_after_a_subscription_is_acknowledged_is_notified() {
         assert_eq!(acknowledged["method"], "notifications/subscriptions/acknowledged", "{acknowledged}");
         place.write(path, place.text(path) + "\nMind the gate.\n");
         assert_eq!(client.wait_for_update(STEP), [STEP]);
-        // A subscription is answered when it ends, also if the client leaves right after a notification.
+        // A subscription is answered when it ends, even if the client leaves right after a notification.
         drop(client.input.take());
         while client.message()["id"] != 1 {}
         assert_eq!(client.end(), 0);

@@ -3,7 +3,7 @@
 
 use crate::support::{Place, Ran};
 
-/// Command lines of all reading verbs.
+/// Command lines of the verbs that read plans.
 const QUESTIONS: &[&str] = &[
     "",
     "status",
@@ -28,6 +28,12 @@ const QUESTIONS: &[&str] = &[
     "decide --topics",
     "insight --json",
     "script list",
+    "stale",
+    "stats",
+    "stats --json",
+    "log",
+    "diff",
+    "export",
 ];
 
 /// Command lines about one plan.

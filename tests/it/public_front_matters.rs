@@ -92,7 +92,8 @@ impl Figures {
         (again == after).then_some(()).ok_or_else(|| "set: repeating it changes bytes".to_owned())
     }
 
-    /// The edited bytes. `None` if the edit was refused for a reason that a readable file can have.
+    /// The edited bytes. `None` if the edit was refused because of an anchor, an alias or the type of a value, which a
+    /// readable file can contain.
     fn unless_refused(&mut self, edited: Result<Vec<u8>, EditError>) -> Result<Option<Vec<u8>>, String> {
         match edited {
             Ok(bytes) => Ok(Some(bytes)),

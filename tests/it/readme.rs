@@ -1,10 +1,10 @@
 //! Runs README.md and the pages in docs/: each `$ ` line of a `console` block must print the lines below it.
 //!
-//! Each page has a temporary directory. Its commands run in order and keep the directory and the variables. A line
-//! `> …` directly below a command continues it; a line `…` matches any lines. Output on stderr is included,
-//! as in a terminal. Time, names and git's configuration are fixed. The example plans are available to pages that
-//! name them. README.md's first two blocks are set-up commands, which are not run. `claude` and `cargo` are
-//! stand-ins: `claude` completes its step as its prompt says, and `cargo` installs nothing.
+//! Each page has a temporary directory. Its commands run in order and keep the directory and the variables. A line `> …`
+//! directly below a command continues it; a line `…` matches any lines. Output on stderr is included, as in a terminal. The
+//! time, the user's name and git's configuration are fixed. The example plans are available to pages that name them.
+//! README.md's first two blocks are set-up commands, which are not run. `claude` and `cargo` are stand-ins: `claude`
+//! completes its step as its prompt says, and `cargo` installs nothing.
 #![expect(clippy::disallowed_methods, reason = "tests run the commands of the pages")]
 
 use std::os::unix::fs::PermissionsExt;

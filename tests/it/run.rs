@@ -521,7 +521,7 @@ fn steps_of_other_workers_are_not_touched() {
     let ran = run(&place, GOOD, "");
     assert_eq!(ran.code, 7, "{}", ran.stdout);
     assert!(ran.stdout.contains("step 1 (ann)"), "{}", ran.stdout);
-    // A step that a person has failed is not started either.
+    // A step that a person marked as failed with `fail` is not started either.
     place.run("fail p:1 -m no").ok();
     assert_eq!(run(&place, GOOD, "").code, 7);
 }

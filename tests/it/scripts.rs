@@ -7,7 +7,7 @@ use crate::support::root;
 
 fn run(script: &str, argument: &str) -> Output {
     let mut command = Command::new(root().join("scripts").join(script));
-    // Without cargo on the PATH, a script that continues after its arguments fails at once.
+    // Without cargo on the PATH, a script that does not stop after it has read its arguments fails at once.
     command.arg(argument).env("PATH", "/usr/bin:/bin").env("PYTHONDONTWRITEBYTECODE", "1");
     command.output().unwrap_or_else(|it| panic!("{script}: {it}"))
 }

@@ -7,7 +7,8 @@ fn texts() -> String {
     format!("plans/.planwatch/{}", planwatch::index::FullText::file_name())
 }
 
-/// Asserts the ids that a search finds, and that `--no-index` gives the same answer. Returns its output on stderr.
+/// Asserts the ids that a search finds, and that `--no-index` gives the same answer. Returns what the first search wrote to
+/// stderr.
 #[track_caller]
 fn check(place: &Place, query: &str, ids: &[&str]) -> String {
     let found = place.run(&format!("search {query} --json"));

@@ -124,11 +124,11 @@ const ACCESS_FILES: [(&str, &str); 16] = [
     ("src/bin/planwatch/commands/export.rs", "writes the file that the user names"),
     ("src/bin/planwatch/commands/setup.rs", "writes man pages into a directory that the user names"),
     ("src/bin/planwatch/context/git_user.rs", "reads git's configuration"),
-    ("src/bin/planwatch/context.rs", "creates the plans directory for the first plan"),
+    ("src/bin/planwatch/context.rs", "removes a temporary directory with an empty plans directory"),
     ("src/bin/planwatch/named_text.rs", "reads devices and pipes that the user names"),
     ("src/index/file.rs", "the index's own files, which SQLite opens by name"),
     ("src/index/verified_stamp.rs", "as above"),
-    ("src/ops/init.rs", "`File` is its own type"),
+    ("src/ops/init.rs", "accesses no files; its `File` is not `std::fs::File`"),
     ("src/ops/run/attempt.rs", "passes the log to a process"),
     ("src/ops/run.rs", "passes the log to a process"),
     ("src/process/daemon.rs", "opens /dev/null for a process"),
@@ -174,7 +174,7 @@ fn an_access_to_files_is_found() {
 fn only_the_binary_and_disk_read_the_clock_and_the_environment() {
     for path in files("src", ".rs") {
         let (source, name) = (read(&path), shown(&path));
-        // Tests read the size of a figure from the environment.
+        // A test reads from the environment how much it tests (`PLANWATCH_G8`).
         let is_edge =
             ["src/bin/", "src/disk/"].iter().any(|it| name.starts_with(it)) || name.contains("/tests/");
         for word in ["SystemTime::now", "env::var", "env::current_dir"] {
@@ -227,7 +227,7 @@ fn no_code_is_unfinished() {
         concat!("todo", "!("),
         concat!("unimplemented", "!("),
         concat!("dbg", "!("),
-        // Neither the tests nor a release compile them.
+        // These check nothing in the tests and in a release, because `debug-assertions` is off there.
         concat!("debug_ass", "ert!("),
         concat!("debug_ass", "ert_eq!("),
         concat!("debug_ass", "ert_ne!("),

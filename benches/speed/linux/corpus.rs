@@ -16,8 +16,8 @@ pub(crate) struct Corpus {
     pub(crate) home: PathBuf,
     pub(crate) plans: PathBuf,
     /// The directory for the files of the floors. It is inside the plans directory, so that it is on the same file system.
-    /// No other files are created there: on some file systems, this takes several times as long in a directory where many
-    /// files were deleted.
+    /// No other files are created there: on some file systems, creating a file takes several times as long in a directory
+    /// where many files were deleted.
     pub(crate) beside: PathBuf,
     pub(crate) n_plans: usize,
     statuses: Statuses,

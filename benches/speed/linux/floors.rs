@@ -1,4 +1,4 @@
-//! The floors: the minimal work for each task, without planwatch.
+//! The floors that `CONTRIBUTING.md` defines: the minimal work for each task, without planwatch.
 
 use std::ffi::{CStr, CString};
 use std::fs::{self, File, OpenOptions};
@@ -124,7 +124,7 @@ pub(crate) fn replace(place: &Path, n: usize, name: Name) -> f64 {
     started.elapsed().as_secs_f64()
 }
 
-/// C: one turn of one of several resident processes: it takes the lock and replaces a file.
+/// C: one of several resident processes takes the lock and replaces a file once.
 pub(crate) fn locked_replace(place: &Path, n: usize) -> f64 {
     let started = Instant::now();
     let lock = OpenOptions::new().create(true).write(true).truncate(false).open(place.join("lock"));

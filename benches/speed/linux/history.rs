@@ -1,4 +1,4 @@
-//! T13: the history of 10,000 commits of plans, compared with the bare pipeline of git.
+//! T13: the history of 10,000 commits of plans, compared with `git log` and `git cat-file` alone.
 
 use std::fmt::Write as _;
 use std::fs;

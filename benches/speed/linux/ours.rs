@@ -71,7 +71,7 @@ impl Ours {
         self.seconds(&self.binary, arguments, &corpus.home)
     }
 
-    /// The seconds that `benches/hello.rs` takes: P, or P and F with `save`.
+    /// The seconds that `benches/hello.rs` takes: floor P, or floors P and F together with `save`.
     pub(crate) fn hello(&self, arguments: &[&str]) -> f64 {
         self.seconds(&self.hello, arguments, Path::new("/"))
     }
@@ -122,7 +122,7 @@ pub(crate) enum DaemonUse {
 /// The context of one request of a resident process.
 pub(crate) fn context(plans: &Path, state: &Path, by: &str, daemon_use: DaemonUse) -> Context {
     let plans = PlansDir::open(Arc::new(RealDisk), plans, Some(state)).expect("it is there");
-    // The real time, as in the daemon, which would treat a claim of yesterday as lapsed.
+    // The real time, as in the daemon. If claims had the time of an earlier day, the daemon would treat them as lapsed.
     let since = SystemTime::now().duration_since(UNIX_EPOCH).expect("it is after 1970");
     let freshness = match daemon_use {
         DaemonUse::NoDaemon => Freshness::Unknown,

@@ -54,7 +54,7 @@ impl From<bool> for Mode {
     }
 }
 
-/// The schema of a request as an object, without references to other schemas.
+/// The schema of a request as an object. Only `step_status` adds a reference to another schema.
 pub(crate) fn schema<R: JsonSchema>() -> Map<String, Value> {
     object(generator().into_root_schema_for::<R>())
 }

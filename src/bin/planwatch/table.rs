@@ -97,10 +97,10 @@ pub(crate) enum Yields {
     Spare,
     /// Cut before any other column, and left out if that is not enough.
     Extra,
-    /// Free text, which is cut. It is left out only if the table also has a [`Self::Name`] column and there is no other
-    /// way to make room.
+    /// Free text, which is cut. It is left out only if the table also has a [`Self::Name`] column, after all columns of the
+    /// other kinds that can be left out.
     Text,
-    /// Left out if cutting other columns is not enough.
+    /// Left out if cutting text columns is not enough.
     Last,
     /// A name that people copy and that distinguishes the rows. It is never cut or left out, even if the line becomes
     /// wider than the terminal.

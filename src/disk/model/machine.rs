@@ -41,7 +41,7 @@ impl Machine {
         PlansDir::open(Arc::new(self.0.clone()), Path::new("/plans"), Some(Path::new("/state"))).unwrap()
     }
 
-    /// The plans directory under another path, or for a process with another state directory.
+    /// The plans directory under another path, or for a process with another state home.
     pub(crate) fn plans_at(&self, root: &str, state_home: &str) -> PlansDir {
         PlansDir::open(Arc::new(self.0.clone()), Path::new(root), Some(Path::new(state_home))).unwrap()
     }
@@ -196,7 +196,7 @@ impl Machine {
         }
     }
 
-    /// Whether the editor has saved over a text that it had not read, during or after the command.
+    /// Whether the editor has overwritten, during or after the command, a text that it had not read.
     pub(crate) fn has_overwritten(&self) -> bool {
         self.0.world().overwrote
     }

@@ -1,7 +1,7 @@
 //! Tests of batches during which an editor saves a renamed file under its old name, and so creates a second file.
 //!
-//! The save happens at every moment of the batch. A failed batch must leave no file under a new name, and each saved
-//! text must be in a file, or be preserved and reported.
+//! Two saves happen in each run, at a sample of the pairs of moments of the batch. A failed batch must leave no file under a
+//! new name, and each saved text must be in a file, or be preserved and reported.
 
 use super::exhaustive::open;
 use super::sample::{sample_beside_saves, sample_saves};

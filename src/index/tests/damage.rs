@@ -1,4 +1,4 @@
-//! Damage of every kind, other releases, and other processes.
+//! Tests of the index: damage of every kind, files of other releases, and access by other processes.
 
 use std::fs::{self, OpenOptions};
 use std::io::{Seek, SeekFrom, Write};
@@ -39,7 +39,7 @@ pub(super) fn packed(word: &str) -> impl Iterator<Item = Packed> {
     plans(&word).into_iter().map(move |it| Packed::new(key(&it), 1, &files(&word), &it))
 }
 
-/// Stores the plans of this word.
+/// Stores `plans(word)`.
 pub(super) fn fill(index: &mut Index, word: &str) -> Result<(), IndexError> {
     index.write(&mut packed(word).map(Change::Put)).map(drop)
 }
@@ -48,7 +48,7 @@ pub(super) fn open(dir: &Path) -> (Index, Opened) {
     Index::open(Place::Directory(dir)).expect("the directory can be written")
 }
 
-/// A directory with a closed index of the plans of this word.
+/// Creates a directory with an index of `plans(word)`, and closes the index.
 pub(super) fn with_index(word: &str) -> TempDir {
     let dir = tempfile::tempdir().expect("there is room");
     let mut index = open(dir.path()).0;

@@ -109,7 +109,11 @@ fn an_empty_file_in_the_place_of_one_that_others_have_open_is_filled() {
     overwrite_all(&file(dir.path()), b"");
     let (new, opened) = open(dir.path());
     assert_eq!((opened, sound(&new)), (Opened::Made, empty()));
-    assert_ne!(names().shared, before.shared, "by which the other one would spoil it");
+    assert_ne!(
+        names().shared,
+        before.shared,
+        "with the same shared memory, the old connection would damage the new file"
+    );
     check_mended(new, dir.path());
     assert_eq!(n_plans(), Ok(8));
 }
@@ -118,7 +122,10 @@ fn an_empty_file_in_the_place_of_one_that_others_have_open_is_filled() {
 fn closing_keeps_the_log_and_shared_memory_files() {
     let dir = with_index("old");
     let beside = ["-wal", "-shm"].map(|end| dir.path().join(format!("{}{end}", Index::file_name())));
-    assert!(beside.iter().all(|it| it.exists()), "by its name it might be another file's");
+    assert!(
+        beside.iter().all(|it| it.exists()),
+        "closing removes no file by name, because the name may refer to another file"
+    );
     assert_eq!(fs::metadata(&beside[0]).expect("it is there").len(), 0);
 }
 

@@ -210,7 +210,7 @@ fn elsewhere(id: &StepId, holder: &str) -> Error {
 
 /// Undoes a claim on this machine that the registry did not confirm.
 fn take_back(context: &Context, made: &MadeHere, claim: &Granted) -> Result<(), Error> {
-    // The request's key belongs to the next claim, not to undoing this one.
+    // The request did not ask for this undo, so the undo is not recorded under the request's idempotency key.
     idempotency::exclude_next_change(context);
     local::take_back(context, &made.step, &claim.id, made.file.as_ref())
 }

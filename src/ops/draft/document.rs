@@ -1,4 +1,4 @@
-//! The requirements as the text of a plan.
+//! A draft's requirements, which are the text of its plan.
 
 use super::conversation::{self, Conversation};
 use super::passes::{self, Work};

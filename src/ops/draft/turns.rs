@@ -219,7 +219,7 @@ fn request(memory: &Memory) -> DraftRequest {
     DraftRequest { name, source: Some(source), aim, passes, limit, by: None, before }
 }
 
-/// Answers one prompt. A second prompt gets no answer: the next call sends it again.
+/// Answers one prompt. A second prompt gets no answer here: the agent's answer to it comes with the next call.
 struct Once {
     answer: Option<String>,
 }

@@ -10,7 +10,8 @@
 //! | after the merge | repair | by |
 //! |---|---|---|
 //! | an attempt or note of a side is in none of the step's files | that side's version is merged into the step | `recover` |
-//! | both sides have the same file of a step, and a rebase without merge commits lost an attempt or note | the same | `recover` |
+//! | both sides have the same file of a step, and a rebase that left out merge commits lost an attempt or note | the file of
+//! the sides is merged into the step | `recover` |
 //! | a step that each side has once is there twice | the two are merged | `reunite`, `wrong` |
 //! | a step has a status that neither side has | it is merged again from both sides | `reunite`, `wrong` |
 //! | a step's attempts are in another file, such as its removed copy | they go into the step | `reunite`, `wrong` |
@@ -241,8 +242,8 @@ impl<'a> Places<'a> {
         [common, text]: [&[u8]; 2],
         is_ours: bool,
     ) -> Result<Option<(PathBuf, Vec<u8>)>, Error> {
-        // A candidate comes from the other side: for a version of OURS, it is a file that OURS lacks; for one of THEIRS, it
-        // is a file of OURS.
+        // A candidate comes from the other side. If OURS has `path`, a candidate is a file that OURS lacks; if THEIRS has
+        // `path`, it is a file of OURS.
         let is_of_other =
             |it: &Path| if is_ours { !self.ours.contains_key(it) } else { self.ours.contains_key(it) };
         let (other, own) = if is_ours { (&self.theirs, &self.ours) } else { (&self.ours, &self.theirs) };

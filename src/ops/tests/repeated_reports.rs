@@ -73,7 +73,7 @@ impl Report {
 }
 
 /// Sends one report of ann's claim, and `seconds` later the other. Returns what the second report did, or the code of its
-/// refusal. Checks that the file stays the same exactly if the second report is a repetition.
+/// refusal. Checks that the file stays unchanged if and only if the second report is a repetition.
 fn second((first, second): (Report, Report), seconds: i64) -> String {
     let machine =
         Machine::with(&[("/plans/p/plan.md", "# P\n"), (FILE, "---\nstatus: pending\n---\n# One\n")]);

@@ -156,7 +156,7 @@ fn answers_match_the_file_however_often_an_editor_saves() {
             }
         }
     }
-    assert!(seen_twice > 200, "the editor hardly came to save twice: {seen_twice}");
+    assert!(seen_twice > 200, "the editor rarely saved twice: {seen_twice}");
 }
 
 /// An editor truncates a file and writes it later. All that the editor wrote must be preserved, and planwatch must not write

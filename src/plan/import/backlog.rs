@@ -1,4 +1,4 @@
-//! Imports a store of Backlog.md. The file of each task becomes a step. The sections of the task are not changed.
+//! Imports a store of the tool Backlog.md. The file of each task becomes a step. The sections of the task are not changed.
 
 mod records;
 

@@ -26,8 +26,8 @@ fn entries_that_a_list_cannot_take_are_a_conflict() {
             assert!(!got.is_clean);
         }
     }
-    // The comment of an entry cannot be written into a list in brackets. All entries can be added to the list of the other
-    // side.
+    // If OURS has a list in brackets, the comment of an entry cannot be written into it. If THEIRS has it, its entries are
+    // added to the list of OURS.
     let (noted, brackets) = (log.replace("  - at", "  # why\n  - at"), "attempts: [{outcome: failed}]\n");
     let got = merged(STEP, Some(&of(&noted, "")), &of(brackets, ""), &of(&noted, "\nMore.\n"));
     assert_eq!((text(&got), got.is_clean), (of(&conflict(brackets, &noted), "\nMore.\n"), false));

@@ -38,7 +38,7 @@ pub struct TextMerged {
     pub is_clean: bool,
 }
 
-/// The note of the attempt that records the later of two claims.
+/// The note of the attempt that records the claim that is not kept, if both sides claimed the step.
 pub const CLAIMED_TWICE: &str = "claimed twice";
 
 /// The kind of a file, by its name.

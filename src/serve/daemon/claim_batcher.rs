@@ -62,7 +62,7 @@ fn work(
     receiver: &Receiver<Job>,
 ) {
     let mut queue_cache = QueueCache::default();
-    // Notices that were not delivered yet.
+    // Notices that have not been delivered yet.
     let notices = Arc::new(Mutex::new(Vec::new()));
     while let Ok(first) = receiver.recv() {
         let jobs: Vec<_> = std::iter::once(first).chain(receiver.try_iter()).take(BATCH_LIMIT).collect();

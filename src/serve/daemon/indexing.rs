@@ -52,8 +52,9 @@ impl Indexing {
         self.next_answer = Some(answer).filter(|it| it.len() <= NEXT_ANSWER_LIMIT);
     }
 
-    /// Indexes the plans that are dirty, and those in `linked`, which may have changed without an event. Returns the paths of
-    /// files with several hard links in these plans. If many plans have changed, their files are left out.
+    /// Indexes the plans that are dirty, and those in `linked`, which may have changed without an event. Returns the paths
+    /// of files with several hard links, as [`LiveIndex::hard_linked`] does. If many plans have changed, their files are
+    /// left out.
     pub(crate) fn refresh_plans(&mut self, now: &Context, linked: &[String]) -> Vec<String> {
         let names: Vec<_> =
             std::mem::take(&mut self.dirty).plans.into_iter().chain(linked.to_vec()).collect();

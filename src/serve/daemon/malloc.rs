@@ -42,8 +42,9 @@ mod glibc {
     }
 }
 
-/// Makes this process return free memory. Long-running processes call this before they start threads, because the call
-/// does not remove the arenas of existing threads.
+/// Makes this process return free memory. Long-running processes call this before they start threads, because the call does
+/// not remove the arenas of existing threads. Only the board and the language server call it later, because it would slow
+/// down their first load.
 ///
 /// Without glibc, this does nothing: other allocators return memory on their own.
 pub fn give_back() {

@@ -13,8 +13,8 @@ use serde::de::DeserializeOwned;
 use crate::plan::id::{PlanId, read_number};
 use crate::serve::http::problem::Problem;
 
-/// Returns the reference by which the engine's requests name a plan. It means exactly the plan of this name, and is never
-/// read as a path, a number or a pattern.
+/// Returns the reference that names a plan in the request of an operation. It means exactly the plan of this name, and is
+/// never read as a path, a number or a pattern.
 pub(in crate::serve) fn plan_named(name: &str) -> Result<String, Problem> {
     if PlanId::is_plan_name(name) { Ok(format!("{name}/")) } else { Err(no_such("plan", name)) }
 }
@@ -24,8 +24,8 @@ pub(super) fn plan_of(named: Option<String>) -> Result<Option<String>, Problem> 
     named.map(|it| plan_named(&it)).transpose()
 }
 
-/// Returns the reference by which the engine's requests name a step, from the step's whole id, `<plan>:<number>`. It means
-/// the step even if a plan has the id as its name.
+/// Returns the reference that names a step in the request of an operation, from the step's whole id, `<plan>:<number>`. It
+/// means the step even if a plan has the id as its name.
 pub(in crate::serve) fn step_named(name: &str) -> Result<String, Problem> {
     let read = name.rsplit_once(':').and_then(|(plan, number)| {
         let number = read_number(number).filter(|_| PlanId::is_plan_name(plan))?;

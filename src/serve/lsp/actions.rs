@@ -1,9 +1,9 @@
-//! Code actions: fixes of problems, moves of a step, and small edits of a file.
+//! Code actions: fixes of problems, moves of a step (complete, fail, record an attempt), and small edits of a file.
 //!
 //! Most actions are workspace edits of the open text. Most of these edits are made by a dry run of the operation that a
-//! command would run. If a step has a claim and its text is saved, a move of the step is a command instead: the move
-//! changes the claim, which needs the lock of the plans directory and the claim's record. New files are always made by a
-//! command. An editor would create an empty file first, and others could claim that file as a step.
+//! command would run. If a step has a claim and its text is saved, a move of the step is a command instead, because changing
+//! the claim needs the lock of the plans directory and the claim's record. New files are always made by a command. An editor
+//! would create an empty file first, and others could claim that file as a step.
 
 use std::ops::Range;
 use std::path::Path;

@@ -10,7 +10,7 @@ const OF_PLANS: [(&str, &str); 19] = [
         "status",
         "The plan's status: `draft`, `active`, `completed` or `abandoned`. Without it the plan is active.",
     ),
-    ("title", "The plan's title. Without it the first heading is the title."),
+    ("title", "The plan's title. Without it the first heading of level 1 is the title."),
     ("description", "What the plan is about. Without it the first paragraph is the description."),
     ("kind", "`plan`, or `program` for a plan whose children are plans."),
     ("program", "The id of the program that the plan belongs to."),
@@ -43,7 +43,7 @@ const OF_STEPS: [(&str, &str); 21] = [
         "`pending`, `in_progress`, `completed`, `failed`, `blocked` or `skipped`. Without it the step is pending.",
     ),
     ("claim", "Who works on the step now. `planwatch claim` writes it."),
-    ("title", "The step's title. Without it the first heading is the title."),
+    ("title", "The step's title. Without it the first heading of level 1 is the title."),
     (
         "depends",
         "The steps that must be completed or skipped first: numbers, or ids such as `plan:2` of other plans. If the key is present, \

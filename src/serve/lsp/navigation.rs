@@ -128,8 +128,8 @@ fn listed_line(document: &Document, relative: &str, id: &StepId) -> Option<Range
 }
 
 /// The references to a target. If the target is a plan, references to its steps are included. The function searches the
-/// target's plan, the plans that depend on that plan, open files, and files that belong to no plan. The search ends early
-/// when `is_stopped` returns true.
+/// target's plan, the plans that `Catalog::affected_by` lists, open files, and files that belong to no plan. The search ends
+/// early when `is_stopped` returns true.
 pub(super) fn all_names(
     tree: &Tree,
     documents: &Documents,

@@ -140,7 +140,7 @@ pub(super) struct Tree {
     pub(super) catalog: Option<Catalog>,
     judged: HashMap<Key, Judged>,
     /// The plans that have open documents and must be checked again. Their parsed files are used again, except those whose
-    /// stamps differ.
+    /// stamps differ or are too young to be trusted.
     outdated: HashMap<Key, Judged>,
     /// Open documents whose diagnostics may differ from those that the client has.
     dirty: BTreeSet<PathBuf>,
@@ -232,7 +232,8 @@ impl Tree {
     }
 
     /// Handles a change of a file. Of its plan and the plans that depend on it, those with an open document are marked as
-    /// outdated, and the others are dropped from memory. The next check of an outdated plan reads only files that differ.
+    /// outdated, and the others are dropped from memory. The next check of an outdated plan reads only files whose stamps
+    /// differ or are too young to be trusted.
     fn touch(&mut self, file: &PlanFile) {
         let Some(id) = file.plan() else { return };
         for (key, judged) in self.take_dependent(&id) {

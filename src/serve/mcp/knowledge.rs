@@ -40,7 +40,7 @@ pub(super) fn reading() -> Vec<Tool> {
             Effect::Reads,
             "Lists templates, scripts or prompts; with a name, shows one in full. Scripts are never run here.",
             (
-                "kind:templates|scripts|prompts plan:str?(Of scripts) name:str? cursor:str?",
+                "kind:templates|scripts|prompts plan:str?(Plan of the scripts) name:str? cursor:str?",
                 "kind items:list next_cursor?",
             ),
             list_assets,

@@ -66,7 +66,7 @@ impl Submission {
         Some(self.by.clone())
     }
 
-    /// The id of the form's plan or step, in the form that the requests of operations expect.
+    /// The id of the form's plan or step, as the requests of operations expect it.
     fn id(&self) -> Result<String, Problem> {
         let id = self.text("id");
         if id.contains(':') { step_named(id) } else { plan_named(id) }

@@ -107,7 +107,7 @@ pub(super) fn update(visit: &Visit, step: &StepShape) -> Markup {
     html! {
         form class="stack update" method="post" action="/do" data-act="update" data-keep="" id="update" {
             (whose(visit, &step.id))
-            label for="message" { "What happened " span class="quiet" { "(optional; becomes an attempt)" } }
+            label for="message" { "What happened " span class="quiet" { "(optional; recorded as an attempt)" } }
             textarea id="message" name="message" rows="2" {}
             @if open > 0 && moves.all().any(|it| it.0 == "done") {
                 p class="quiet open-tasks" { (open) " of " (words::count(step.tasks_total, "task")) (if open == 1 { " is" } else { " are" }) " still open." }

@@ -92,7 +92,7 @@ fn text(id: &str, text: &str) -> Markup {
 
 fn decided(report: &DecisionsReport, now: Time) -> Markup {
     html! {
-        @if report.decisions.is_empty() { p class="empty" { "Nothing was decided yet." } }
+        @if report.decisions.is_empty() { p class="empty" { "Nothing has been decided yet." } }
         @for it in &report.decisions { (decision(it, report.superseded_by(&it.id), now)) }
         @if report.n_more > 0 { p class="quiet" { (report.n_more) " older: " code { "planwatch decide --list" } } }
     }

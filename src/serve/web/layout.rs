@@ -179,7 +179,7 @@ fn reason() -> Markup {
         dialog id="reason" aria-labelledby="reason-title" {
             form class="stack" method="dialog" {
                 h2 id="reason-title" {}
-                label for="reason-text" { "Reason " span class="quiet" { "(optional; becomes an attempt)" } }
+                label for="reason-text" { "Reason " span class="quiet" { "(optional; recorded as an attempt)" } }
                 input id="reason-text" name="reason" autocomplete="off";
                 div class="buttons" {
                     button class="primary" value="yes" { "Do it" }

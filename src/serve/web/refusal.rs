@@ -86,7 +86,7 @@ fn hint(problem: &Problem) -> Option<String> {
         "dependencies-open" if problem.detail.contains("does not exist") => {
             "One of them does not exist: correct `depends` in the step’s file."
         }
-        "dependencies-open" => "Finish what it waits for first.",
+        "dependencies-open" => "First finish what it waits for.",
         "confirmation-needed" | "not-allowed" => return None,
         "claimed" => "The step belongs to that worker until the work is finished or released.",
         "steps-open" => "Finish or skip them first.",
@@ -126,7 +126,7 @@ mod tests {
         for (error, expected) in [
             (
                 Error::DependenciesOpen { id: text("a:3"), open },
-                "a:3 waits for a:1 (in progress), a:2 (pending).Finish what it waits for first.",
+                "a:3 waits for a:1 (in progress), a:2 (pending).First finish what it waits for.",
             ),
             (
                 Error::ConfirmationNeeded { id: text("a:3"), phase: None },

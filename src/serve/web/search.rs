@@ -73,7 +73,7 @@ fn main(asked: &SearchQuery, people: &[Person], hits: Option<&[Hit]>, now: Time)
         }
         @for it in people { (person(it, now)) }
         @match hits {
-            None => p class="quiet" { "Titles and texts of plans, steps, decisions and insights are searched, and the names of people." },
+            None => p class="quiet" { "The search covers the titles and texts of plans, steps, decisions and insights, and the names of people." },
             Some([]) if people.is_empty() => p class="empty" { "Nothing was found." },
             Some([]) => p class="quiet" { "No text has these words." },
             Some(hits) => {

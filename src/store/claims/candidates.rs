@@ -15,7 +15,7 @@ use crate::plan::time::Time;
 use crate::store::load::{self, LoadQuery};
 use crate::store::resolve::NamedStep;
 
-/// The longest queue. The limit saves time: to order a step, the steps that depend on it are counted.
+/// The maximum length of a queue. The limit saves time, because ranking a step means counting the steps that depend on it.
 const MOST: usize = 64;
 
 #[derive(Debug, Clone)]

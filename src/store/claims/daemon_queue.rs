@@ -43,8 +43,8 @@ pub struct QueueCache {
 
 #[derive(Debug)]
 struct CachedQueue {
-    /// A hash of the plans directory, of its place in the repository, and of the settings that claims depend on. The queue
-    /// is valid only for requests with the same hash.
+    /// A hash of the plans directory's path, of its place in the repository, and of the settings that claims depend on. The
+    /// queue is valid only for requests with the same hash.
     environment: String,
     basis: CacheKey,
     /// For the directory of each plan that has steps in the queue, the plan's files, sorted by path.
@@ -277,8 +277,8 @@ impl CacheKey {
 /// the order of their numbers. The next step is always the most urgent one among the first remaining steps of all plans.
 ///
 /// A plan may have further ready steps that the queue does not contain. Let L be the place of the plan's last step in the
-/// queue. The further steps are less urgent than the steps after L, but can be more urgent than the steps before L. So once
-/// no step of the plan is left in the queue, the result ends before the first step whose place is before L.
+/// queue. The further steps follow the steps after L in the order of claims, but can be more urgent than the steps before L.
+/// So once no step of the plan is left in the queue, the result ends before the first step whose place is before L.
 fn in_turn(steps: &[QueuedStep], left: &[bool], is_whole: bool) -> Vec<usize> {
     let mut plans: HashMap<usize, (VecDeque<usize>, usize)> = HashMap::new();
     for (nth, step) in steps.iter().enumerate() {

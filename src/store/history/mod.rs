@@ -1,7 +1,7 @@
 //! The history of plans, from the commits of the repository around them.
 //!
-//! The index stores what a commit did to the plans under the commit's id, so that the commit is read only once. The order of
-//! the commits depends on the branch, so it is read from git again when `HEAD` has moved.
+//! For each commit's id, the index stores what the commit did to the plans, so that the commit is read only once. The order
+//! of the commits depends on the branch, so it is read from git again when `HEAD` has moved.
 
 mod commits;
 mod files;

@@ -14,8 +14,8 @@ use crate::text::front_matter::MAX_FILE;
 /// Limits the search for a readable version of a broken file to the last 50 commits that changed the file.
 const MOST_VERSIONS: &str = "--max-count=50";
 
-/// How long git may take for one part of its output. The first part can take long, because git may have to redo a merge
-/// with many conflicts.
+/// The time limit of a whole call that [`Repository::call`] makes. `git show` can take long, because it may have to redo a
+/// merge with many conflicts.
 const LIMIT: Duration = Duration::from_secs(300);
 
 /// The number of context lines: more than any file has, so that a patch holds the whole file.

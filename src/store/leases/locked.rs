@@ -375,7 +375,7 @@ pub(super) enum Ended {
     Closed,
     /// The step was left open.
     Open,
-    /// Another claim has the step.
+    /// Another claim has the step, or another working tree ended the claim with `--force`.
     TakenOver,
 }
 

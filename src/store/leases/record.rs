@@ -24,8 +24,9 @@ pub(crate) struct Record {
     /// The name of the idempotency key of the request that made the claim.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) key: Option<String>,
-    /// The claim in the step's file, if that claim was never confirmed and this record replaces its record. If the process
-    /// that makes this record is killed before it writes the step's file, the file still contains that claim.
+    /// The claim in the step's file, if that claim was never put into force (`Locked::confirm`) and this record replaces the
+    /// record of that claim. If the process that makes this record is killed before it writes the step's file, the file
+    /// still contains that claim.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) replaces: Option<String>,
     /// Identifies the boot of the machine during which the record was made.

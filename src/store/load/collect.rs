@@ -98,7 +98,7 @@ impl Comparison<'_> {
             _ => None,
         };
         // The summary is made in the thread that has read the plan, because a thread that frees memory allocated by another
-        // thread may have to wait for it.
+        // thread may have to wait for that thread.
         let summary = match (&mut row_state, at, self.summaries) {
             (RowState::Read(_, plan), ..) if self.wanted == Wanted::Summaries => {
                 plan.take().map(|it| Ok(it.summarize()))

@@ -55,7 +55,7 @@ pub(crate) fn fence(
     if own.is_lost {
         return Ok(Fenced::LostBefore { claim: own.claim });
     }
-    // The record already has this state: the report is repeated, perhaps after a crash.
+    // The record already has this state: the request is repeated, perhaps after a crash.
     if own.state() == Some(state) {
         return Ok(Fenced::Passed);
     }
@@ -362,8 +362,8 @@ pub(crate) fn unsettled(context: &Context, step: &StepId, why: &str) {
 }
 
 impl Sync<'_> {
-    /// Returns `own` with a wanted value: the same record in the state `state`. `None` if there is no present value, or
-    /// if it cannot be read.
+    /// Returns `own` with a wanted value: the same record in the state `state`. `None` if `own` has no value yet, or if its
+    /// newest value cannot be read.
     pub(crate) fn in_state(&self, own: OwnRecord, state: State) -> Result<Option<OwnRecord>, Error> {
         let Some(record) = own.record() else { return Ok(None) };
         let value = self.value(&record.again(state, self.context.now, self.nonce()?))?;

@@ -208,7 +208,7 @@ fn a_registry_with_a_clock_allows_a_take_over_only_after_the_ttl() {
     registry.wait(400);
     b.look().unwrap();
     assert!(matches!(announce(&b, "g0000002"), Ok(Announced::Won { .. })));
-    // The first owner learns of the take-over at its next renewal, and its end is fenced.
+    // The first owner learns of the take-over at its next renewal. After that, its late result is refused.
     assert_eq!(a.renew(&|_| true).unwrap().len(), 1);
     assert!(a.state.own(&step()).unwrap().is_lost);
 }

@@ -95,7 +95,8 @@ struct Node {
     /// The first byte of the anchor or tag, or else `start`.
     outer: u32,
     start: u32,
-    /// The end of the node. For a block scalar with kept blank lines, it is before the last of their line endings.
+    /// The end of the node. For a block scalar, this is the end of its last line, without the line ending. Blank lines that
+    /// the scalar keeps belong to it.
     end: u32,
     /// The offset of the dash or colon before a value, or of the question mark before a key.
     lead: u32,
@@ -109,8 +110,8 @@ struct Node {
     count: u32,
     /// The column of a block scalar's text, if it has any.
     text_column: u32,
-    /// The number of nested lists and mappings, counted from this node downwards. The node itself and the targets of
-    /// aliases are included.
+    /// The number of levels of lists and mappings, from this node downwards. The node itself and the targets of aliases are
+    /// included.
     height: u8,
 }
 

@@ -1,4 +1,4 @@
-//! Commits of planwatch while a user edits, stages and commits; `scripts/git-trials` runs this test at full size.
+//! Commits of planwatch while a user edits, stages and commits; `scripts/git-trials` does the same with more commits.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 

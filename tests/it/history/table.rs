@@ -1,4 +1,4 @@
-//! `log` as tables: a case for each kind of change, and one for each filter.
+//! Tests of `log` with two tables: a case for each kind of change, and one for each filter.
 
 use serde_json::Value;
 

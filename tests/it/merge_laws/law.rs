@@ -42,8 +42,9 @@ pub(crate) fn check(path: &str, base: &[u8], ours: &[u8], theirs: &[u8]) -> Resu
     let trees = versions.map(header);
     let [Some(before), Some(own), Some(other), now] = &trees else { return Ok(true) };
     let Some(now) = now else { return Err("the result cannot be read".to_owned()) };
-    // In other files, attempts, notes and confirmations are ordinary values. An entry that a person removed from such a
-    // list is gone if the other side changed nothing in the front matter.
+    // Attempts, notes and confirmations are merged as lists only in the files of plans and steps; in other files, they are
+    // ordinary values. An entry that a person removed from a list is gone if the other side changed nothing in the front
+    // matter.
     let is_log =
         FileKind::of(path).0 != FileKind::Other && [ours, theirs].iter().all(|it| !has_header_of(it, base));
     let sides = if is_log { &[ours, theirs][..] } else { &[] };

@@ -2,7 +2,7 @@
 
 use super::team::{Team, refused};
 
-/// A hub that refuses refs whose names match this pattern of the shell.
+/// A hub that refuses refs whose names match this shell pattern.
 fn strict(refused: &str) -> Team {
     let team = Team::without_sync(&[]);
     let hook = format!(

@@ -76,7 +76,7 @@ fn a_step_with_the_earlier_number_of_a_claimed_one_has_its_own_claim() {
     assert!(a.step(1).contains("# Step 2"));
     a.run("start p:1").ok();
     a.run("done p:1").ok();
-    assert_eq!(team.records(), ["p/1 claimed ann", "p/4 claimed ann"], "the end is of another step");
+    assert_eq!(team.records(), ["p/1 claimed ann", "p/4 claimed ann"], "`done` completed another step");
     a.run("done p:4").ok();
     assert_eq!(team.records(), ["p/1 completed ann", "p/4 completed ann"]);
 }

@@ -216,7 +216,7 @@ fn show(session: &Session, who: &Who, preview: Option<&Preview>) -> Result<u8, F
 fn waiting(output: &Output, event: &Event) -> Option<Spinner> {
     let what = match event {
         Event::Asking { .. } | Event::Again { .. } => "asking the agent",
-        Event::Waiting { .. } => "waiting for the agent's limit",
+        Event::Waiting { .. } => "waiting because the agent's limit is reached",
         _ => return None,
     };
     (output.loudness > Loudness::Quiet && !output.is_json()).then(|| Spinner::with(what))

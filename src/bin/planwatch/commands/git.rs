@@ -84,7 +84,7 @@ fn reviewed(report: &GitReviewReport) -> String {
         return format!("The merge {merge} equals a merge by meaning.\n");
     }
     let status = |it: &ReviewedFile| match it.status.as_slice() {
-        [is, would_be] => format!("  status {}, by meaning {}\n", escaped(is), escaped(would_be)),
+        [is, would_be] => format!("  status {}, in a merge by meaning {}\n", escaped(is), escaped(would_be)),
         _ => String::new(),
     };
     let file = |it: &ReviewedFile| {

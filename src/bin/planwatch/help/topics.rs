@@ -120,7 +120,7 @@ remote first wins.
 
 Other machines treat a claim as lapsed if it was not renewed for 4 hours. The
 limit is 15 minutes if a run, `planwatch watch` or an agent's server (`mcp`)
-renews the claim. If its own duration (--lease) is longer, that applies instead.
+renews the claim. A longer duration (--lease) applies instead, up to 24 hours.
 
 The claim of a run, or one made with --pid, is renewed until its process ends.
 Any other claim is renewed until its duration ends, and at least until 4 hours

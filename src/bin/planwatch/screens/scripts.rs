@@ -102,7 +102,7 @@ pub(crate) fn subject(subject: &Subject) -> String {
     )
 }
 
-/// Lists scripts, and other commands that run only if they are trusted, each with whether it is trusted.
+/// Lists scripts, and other commands that run only if they are trusted, and shows whether each one is trusted.
 pub(crate) fn wanting(found: &[Resolved], others: &[(&Subject, bool)], width: Option<usize>) -> String {
     if others.is_empty() {
         return wanting_scripts(found, width);

@@ -1,8 +1,8 @@
 //! Steps that are wrong after a merge although their files have no conflict.
 //!
-//! Git pairs renamed files by their lines, and short steps look alike. A step that both sides moved can
-//! therefore appear twice, contain another step's changes, or be missing because its text was merged into a
-//! removed step. A step is repaired only if each side has it at most once.
+//! Git detects renames by the similarity of the lines, and short steps look alike. A step that both sides moved can
+//! therefore appear twice, contain another step's changes, or be missing because its text was merged into a removed step. A
+//! step is repaired only if each side has it at most once.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -48,7 +48,7 @@ pub(in crate::ops::git_resolve) fn reunite(
                         places.settle_again(writing, group, &now, done)?;
                     }
                 }
-                // One side has removed the step. A rebase can have added it again, under two numbers.
+                // One side has removed the step. A rebase may have added it again, even under two numbers.
                 (Some(_), None) | (None, Some(_))
                     if ours.contains_key(&identity) != theirs.contains_key(&identity) =>
                 {

@@ -1,5 +1,4 @@
-//! References to the steps of THEIRS that get new numbers: dependencies, lines of Steps lists and links, in all live
-//! plans.
+//! References to the steps of THEIRS that get new numbers: dependencies, lines of Steps lists, and links, in all live plans.
 //!
 //! A reference that only THEIRS has means the step of THEIRS and gets the new number. A reference that OURS has means the
 //! step of OURS and stays. If both sides added references to one file, the file is merged again, with the new numbers in

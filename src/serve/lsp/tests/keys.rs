@@ -114,7 +114,7 @@ proptest! {
     }
 }
 
-/// Removes the modification times, because that of an open text is the time of the last keystroke.
+/// Removes the modification times, because an open text has the time of the last keystroke.
 fn without_times(mut plan: Plan) -> Plan {
     plan.modified = None;
     plan.steps.iter_mut().for_each(|it| it.modified = None);

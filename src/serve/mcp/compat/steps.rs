@@ -41,7 +41,7 @@ pub(super) fn tools() -> Vec<Tool> {
         Tool::new(
             ("update_step", "Report on a step"),
             Effect::Adds,
-            "Marks a step as completed or failed, with the result, which becomes an attempt. Metadata merges by key.",
+            "Marks a step as completed or failed. The result is recorded as an attempt. Metadata merges by key.",
             STEP,
             update_step,
         ),

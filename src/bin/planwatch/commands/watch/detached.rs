@@ -23,7 +23,7 @@ use crate::failure::{self, Failure};
 use crate::output::Output;
 use crate::screens::count;
 
-/// Starts a process that watches, unless one is running. Returns when that process sees every change.
+/// Starts a process that watches, unless one is running. Returns once that process sees all further changes.
 pub(super) fn start(session: &Session, plans: &Path, args: &Watch) -> Result<u8, Failure> {
     let Begun { state, status, said } = begin(session, plans, args)?;
     print_state(session, state, &status, &said)

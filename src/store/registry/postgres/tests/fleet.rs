@@ -3,7 +3,7 @@
 //!
 //! `PLANWATCH_G8=full` uses 500 workers on 20 machines and steps of five seconds. Each machine has one connection, like
 //! a `watch` or a run. The test prints one line of measurements.
-#![expect(clippy::disallowed_methods, reason = "the size of the figure is in the environment")]
+#![expect(clippy::disallowed_methods, reason = "the size of the trial comes from the environment")]
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Mutex;
