@@ -80,11 +80,11 @@ impl Git {
 
 /// Reads the changes that `git diff --raw -z` and `git diff-tree --raw -z` print.
 pub fn read_changes(bytes: &[u8]) -> Result<Vec<RawChange>, GitError> {
-    let mut reader = LogReader::new(bytes);
+    let mut reader = LogReader { command: "diff", ..LogReader::new(bytes) };
     let mut found = Vec::new();
     while let Some(first) = reader.peek()? {
         if first != b':' {
-            return Err(bad("no change begins here"));
+            return Err(reader.bad("no change begins here"));
         }
         found.push(reader.change()?);
     }
@@ -94,16 +94,21 @@ pub fn read_changes(bytes: &[u8]) -> Result<Vec<RawChange>, GitError> {
 /// Parses the output of `git log` in the format `FORMAT`.
 pub struct LogReader<R> {
     from: R,
+    /// The subcommand of git, for errors.
+    command: &'static str,
     has_failed: bool,
 }
 
 impl<R: BufRead> LogReader<R> {
     pub fn new(from: R) -> Self {
-        Self { from, has_failed: false }
+        Self { from, command: "log", has_failed: false }
     }
 
     fn peek(&mut self) -> Result<Option<u8>, GitError> {
-        self.from.fill_buf().map(|it| it.first().copied()).map_err(|it| bad(&it.to_string()))
+        match self.from.fill_buf() {
+            Ok(bytes) => Ok(bytes.first().copied()),
+            Err(error) => Err(self.bad(&error.to_string())),
+        }
     }
 
     /// Reads a field without its NUL.
@@ -112,8 +117,8 @@ impl<R: BufRead> LogReader<R> {
         let read = (&mut self.from).take(MOST).read_until(0, &mut field);
         match (read, field.pop()) {
             (Ok(_), Some(0)) => Ok(field),
-            (Err(error), _) => Err(bad(&error.to_string())),
-            _ => Err(bad("a field has no end")),
+            (Err(error), _) => Err(self.bad(&error.to_string())),
+            _ => Err(self.bad("a field has no end")),
         }
     }
 
@@ -121,12 +126,12 @@ impl<R: BufRead> LogReader<R> {
         match self.peek()? {
             None => return Ok(None),
             Some(START) => self.from.consume(1),
-            Some(_) => return Err(bad("no commit begins here")),
+            Some(_) => return Err(self.bad("no commit begins here")),
         }
         let commit = self.oid()?;
         let parents = self.field()?;
         let parents = parents.split(|it| *it == b' ').filter(|it| !it.is_empty());
-        let parents = parents.map(read_oid).collect::<Result<_, _>>()?;
+        let parents = parents.map(|it| self.read_oid(it)).collect::<Result<_, _>>()?;
         let (author, email) = (self.text()?, self.text()?);
         let (authored_at, committed_at) = (self.number()?, self.number()?);
         let subject = self.text()?;
@@ -137,7 +142,7 @@ impl<R: BufRead> LogReader<R> {
                 // A line break, or for a merge commit an empty field, separates the commit from its changes.
                 Some(b'\n' | 0) => self.from.consume(1),
                 Some(b':') => changes.push(self.change()?),
-                Some(_) => return Err(bad("no change begins here")),
+                Some(_) => return Err(self.bad("no change begins here")),
             }
         }
         let entry = LogEntry { commit, parents, author, email, authored_at, committed_at, subject, changes };
@@ -148,17 +153,26 @@ impl<R: BufRead> LogReader<R> {
         let line = self.field()?;
         let words: Vec<_> = line[1..].split(|it| *it == b' ').collect();
         let [old_mode, new_mode, old, new, status] = words[..] else {
-            return Err(bad("a change does not have five words"));
+            return Err(self.bad("a change does not have five words"));
         };
-        let mode = |word: &[u8]| read_mode(word).ok_or_else(|| bad("a mode does not have six digits"));
-        let [status] = status[..] else { return Err(bad("the status of a change is not one letter")) };
-        let (old, new) = (read_oid(old)?, read_oid(new)?);
+        let mode = |word: &[u8]| read_mode(word).ok_or_else(|| self.bad("a mode does not have six digits"));
+        let [status] = status[..] else { return Err(self.bad("the status of a change is not one letter")) };
+        let (old, new) = (self.read_oid(old)?, self.read_oid(new)?);
         let (old_mode, new_mode) = (mode(old_mode)?, mode(new_mode)?);
         Ok(RawChange { old_mode, new_mode, old, new, status, path: self.field()? })
     }
 
     fn oid(&mut self) -> Result<Oid, GitError> {
-        read_oid(&self.field()?)
+        let field = self.field()?;
+        self.read_oid(&field)
+    }
+
+    fn read_oid(&self, bytes: &[u8]) -> Result<Oid, GitError> {
+        Oid::read(bytes).ok_or_else(|| self.bad("an object's name does not have 40 or 64 digits"))
+    }
+
+    fn bad(&self, what: &str) -> GitError {
+        GitError::unexpected(self.command, what)
     }
 
     fn text(&mut self) -> Result<String, GitError> {
@@ -197,12 +211,4 @@ impl<R: BufRead> Iterator for LogReader<R> {
         self.has_failed = matches!(entry, Some(Err(_)));
         entry
     }
-}
-
-fn read_oid(bytes: &[u8]) -> Result<Oid, GitError> {
-    Oid::read(bytes).ok_or_else(|| bad("an object's name does not have 40 or 64 digits"))
-}
-
-fn bad(what: &str) -> GitError {
-    GitError::unexpected("log", what)
 }

@@ -271,3 +271,11 @@ proptest! {
         prop_assert!(Version::read(&String::from_utf8_lossy(&bytes)).is_none());
     }
 }
+
+#[test]
+fn an_error_names_the_subcommand_that_printed_the_bytes() {
+    let read =
+        [read_changes(b"x").map(drop), LogReader::new(&b"x"[..]).collect::<Result<Vec<_>, _>>().map(drop)];
+    let said = read.map(|it| it.unwrap_err().to_string());
+    assert!(said[0].contains("git diff") && said[1].contains("git log"), "{said:?}");
+}
