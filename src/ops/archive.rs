@@ -77,7 +77,7 @@ fn put_back(context: &Context, writing: &mut Transaction<'_>, text: &str) -> Res
         context.plans.listed(&Path::new(ARCHIVE).join(id.as_str()))?;
         let plan = load::one_plan(context, &id)?.filter(|it| !it.is_archived);
         let plan = plan.ok_or_else(|| load::missing(context, &id))?;
-        return Ok(unchanged(context, &plan, "already there, not archived"));
+        return Ok(unchanged(context, &plan, "already in the plans directory"));
     };
     precondition::check_plan(context, &Plans::new(vec![plan.clone()]), &plan)?;
     let from = directory_of(&plan);
@@ -151,7 +151,7 @@ fn clash(context: &Context, plan: &Plan, to: &Path) -> Error {
     let (from, to) = (directory_of(plan), to.display());
     let beside = from.with_file_name(&free);
     let (from, beside) = (from.display(), beside.display());
-    let hint = format!("give one of them another name, as with `mv {root}/{from} {root}/{beside}`");
+    let hint = format!("rename one of the two directories, as with `mv {root}/{from} {root}/{beside}`");
     Error::conflict("plan-exists", format!("`{root}/{to}` already exists"), hint)
 }
 

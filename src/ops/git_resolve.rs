@@ -433,7 +433,8 @@ fn texts_after(changes: Vec<FileOp>) -> BTreeMap<PathBuf, Option<Vec<u8>>> {
 }
 
 /// Converts line ends to those of `model`, another version of the file, because git may convert line ends in the working
-/// tree. Git converts only files whose lines all end alike, so files with mixed line ends stay as they are.
+/// tree. With `core.autocrlf` or `text=auto`, git does not convert files with mixed line ends, so such files stay as they
+/// are.
 fn with_line_ends_of(model: &[u8], bytes: &[u8]) -> Vec<u8> {
     let Ok(text) = std::str::from_utf8(bytes) else { return bytes.to_vec() };
     match (merge::line_end(model), merge::line_end(bytes)) {

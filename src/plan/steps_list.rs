@@ -161,7 +161,7 @@ pub(crate) fn with_line(
     edited(plan, file, |body, lines| {
         let new = edit::NewLine { plan, number, title, depends };
         let own = lines.iter().find(|it| it.number == *number);
-        let splice = own.map(|it| edit::rewritten(body, it, &new));
+        let splice = own.map(|it| edit::rewritten(body, it, &new, true));
         splice.or_else(|| edit::insertion(body, lines, &new)).into_iter().collect()
     })
 }

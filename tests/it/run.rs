@@ -244,7 +244,7 @@ fn a_crash_is_an_attempt_with_the_end_of_the_output() {
     let attempt = step(&place, "1")["attempts"][0].clone();
     assert_eq!((&attempt["outcome"], &attempt["exit_code"]), (&"no outcome reported".into(), &137.into()));
     let notes = attempt["notes"].as_str().expect("there are notes");
-    let is_cut = notes.starts_with("[cut; all of it is in .planwatch/logs/p-1-");
+    let is_cut = notes.starts_with("[cut; more is in .planwatch/logs/p-1-");
     assert!(is_cut && notes.contains("\nlast words"), "{notes}");
     assert!(notes.chars().count() < 4_200, "{}", notes.len());
 }

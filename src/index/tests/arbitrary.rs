@@ -1,4 +1,5 @@
-//! Random plans of every form that the model allows, even unlikely ones.
+//! Random plans in many of the forms that the model allows, even unlikely ones. `depends_at`, `run`, `program_at` and
+//! `waits_inside` always have the same value.
 
 use proptest::collection::vec;
 use proptest::option::of;
@@ -10,12 +11,14 @@ use crate::index::{FileRow, Stamp};
 use crate::plan::id::{PlanId, StepId};
 use crate::plan::model::{Order, Plan, PlanKind, Step};
 use crate::plan::problem::{Code, Problem};
+use crate::plan::ranges::StepRange;
 use crate::plan::records::{Attempt, Claim, Confirmation, Note, NoteType, Priority, Verify};
 use crate::plan::step_number::StepNumber;
 use crate::plan::time::Time;
 use crate::plan::words::{Stated, Status};
 
-/// Short texts with characters that careless code handles wrongly: quotes, NUL, combining marks, other scripts.
+/// Short texts with characters that careless code handles wrongly: quotes, NUL, a control character, an accented letter,
+/// another script.
 fn text() -> impl Strategy<Value = String> {
     prop_oneof![4 => "[a-zé \"'\\-:;%_\0\u{2}漢\n]{0,12}", 1 => any::<String>()]
 }
@@ -122,13 +125,14 @@ fn step() -> impl Strategy<Value = Step> {
     let how = (vec(step_id(), 0..3), of(text()), of(text()), of(text()), of(priority()), texts());
     let origin = (of(time()), text(), any::<bool>(), of(confirmation()), vec(verify(), 0..2), of(texts()));
     let records = (of(text()), vec(note(), 0..2), vec(attempt(), 0..3), map(), map());
-    let rest = (0..9_usize, 0..9_usize, text(), vec(problem(), 0..2));
+    let range = (number(), number()).prop_map(|(first, last)| StepRange { first, last });
+    let rest = (0..9_usize, 0..9_usize, vec(range, 0..2), text(), vec(problem(), 0..2));
     (who, how, origin, records, rest).prop_map(|(who, how, origin, records, rest)| {
         let (id, path, etag, modified, title, status, claim) = who;
         let (depends, phase, kind, assignee, priority, tags) = how;
         let (created_at, created_by, needs_confirmation, confirmed, verify, touches) = origin;
         let (result, notes, attempts, metadata, custom) = records;
-        let (tasks_done, tasks_total, body, problems) = rest;
+        let (tasks_done, tasks_total, ranges, body, problems) = rest;
         Step {
             id,
             path,
@@ -157,7 +161,7 @@ fn step() -> impl Strategy<Value = Step> {
             custom,
             tasks_done,
             tasks_total,
-            ranges: Vec::new(),
+            ranges,
             depends_at: Vec::new(),
             body,
             problems,

@@ -57,7 +57,7 @@ fn line_start(text: &str, at: usize) -> usize {
 /// assistant, a turn begins at each line that starts with a repeated name and a colon. If several names are repeated, only
 /// the first of them in the text counts. If there is no such name, each paragraph is a turn.
 ///
-/// Code, quotations and indented lines are not searched for speakers, unless all lines with a known name are such lines.
+/// Code, quotations and indented lines are searched for speakers only if no other line has a known name.
 fn turns(text: &str) -> Vec<Range<usize>> {
     let is_in = |names: &[&str], line: &str| {
         label(line).is_some_and(|it| names.contains(&it.to_lowercase().as_str()))

@@ -1,5 +1,5 @@
 //! Gives steps new numbers if two branches each added a step with the same number. The step of OURS keeps the number, and
-//! that of THEIRS gets a free one. References to the old number that THEIRS added get the new one.
+//! that of THEIRS gets a free one. If THEIRS added a reference to the old number, this reference gets the new number.
 
 mod relinking;
 
@@ -87,7 +87,8 @@ pub(super) fn renumber(
 
 /// The text of a step of THEIRS with the new numbers.
 fn renamed(resolving: &Resolving<'_>, moved: &Moved, steps: &[Renumbered]) -> Result<Vec<u8>, Error> {
-    // A step in the archive only gets another file name, because nothing refers to it.
+    // A step in the archive only gets another file name. References to it, for example from a live plan that depends on a
+    // step of an archived plan, are not changed.
     let Some(own) = steps.iter().find(|it| it.path == moved.path) else { return Ok(moved.theirs.clone()) };
     let text = relinking::renumbered_text(resolving, moved, &steps.iter().collect::<Vec<_>>(), own)?;
     let id = set_text("id", &own.new.to_string());

@@ -278,7 +278,7 @@ fn notes(begun: &Begun, facts: &Facts) -> Option<String> {
     }
     let tail: String = said.chars().skip(count - NOTES).collect();
     let tail = tail.split_once('\n').map_or(tail.as_str(), |(_, rest)| rest);
-    Some(format!("[cut; all of it is in {}]\n{}", begun.log, tail.trim()))
+    Some(format!("[cut; more is in {}]\n{}", begun.log, tail.trim()))
 }
 
 #[cfg(test)]

@@ -1,4 +1,5 @@
-//! Maps plans in other formats to plans of planwatch, and reports every word that was not mapped.
+//! Maps plans in other formats to plans of planwatch, and reports the parts that were not mapped. `ops::import` then reports
+//! each line with a word that is neither in the result nor reported here.
 //!
 //! The functions are pure: they receive the bytes of files, and return texts and edits of these texts.
 

@@ -97,9 +97,11 @@ pub(super) fn block(body: &str, line: &Listed) -> Range<usize> {
     start..line.span.start + body[line.span.clone()].trim_end().len()
 }
 
-/// Replaces a line and its children by a new line, in the style of the old one.
-pub(super) fn rewritten(body: &str, line: &Listed, new: &NewLine<'_>) -> Splice {
-    let mark = unticked(&body[line.span.start..line.at]);
+/// Replaces a line and its children by a new line, in the style of the old one. With `is_unticked`, a ticked task box becomes
+/// empty.
+pub(super) fn rewritten(body: &str, line: &Listed, new: &NewLine<'_>, is_unticked: bool) -> Splice {
+    let mark = &body[line.span.start..line.at];
+    let mark = if is_unticked { unticked(mark) } else { mark.to_owned() };
     (line.span.start..block(body, line).end, format!("{mark}{}", restyled(line, new)))
 }
 
@@ -115,7 +117,8 @@ pub(super) struct NewText<'a> {
 /// Changes the title and the dependencies of a line.
 ///
 /// The function first tries to change only these, then to replace the whole first line. It uses the first result that is
-/// read back as intended. If neither result is, the whole item is replaced, and the lines below its first line are lost.
+/// read back as intended. If neither result is, the whole item is replaced, and the lines below its first line are lost. If
+/// `is_unticked` is true, each of these also empties the task box.
 pub(super) fn retold(
     plan: &PlanId,
     body: &str,
@@ -160,18 +163,18 @@ pub(super) fn retold(
     if is_read(&whole) {
         return whole;
     }
-    vec![rewritten(body, line, &named)]
+    vec![rewritten(body, line, &named, new.is_unticked)]
 }
 
-/// Changes the title and the dependencies, and no other text. If `is_waiting` is true, the dependencies stay as they are.
-fn small_changes(line: &Listed, new: &NewLine<'_>, is_waiting: bool) -> Vec<Splice> {
+/// Changes the title and, unless `keeps_depends` is true, the dependencies. Changes no other text.
+fn small_changes(line: &Listed, new: &NewLine<'_>, keeps_depends: bool) -> Vec<Splice> {
     let absolute = |it: &Range<usize>| line.at + it.start..line.at + it.end;
     let mut splices = Vec::new();
     let title = one_line(new.title);
     if title != line.title {
         splices.push((absolute(&line.line.title_span), title));
     }
-    if is_waiting {
+    if keeps_depends {
         return splices;
     }
     let text = depends_text(new);

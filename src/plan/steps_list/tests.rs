@@ -351,3 +351,21 @@ proptest! {
         prop_assert_eq!(after.first(), before.first());
     }
 }
+
+#[test]
+fn a_ticked_box_stays_although_the_whole_item_is_replaced() {
+    let changed = |is_unticked| {
+        // The title ends with a dependency, so no small change is read back as intended.
+        let file = "## Steps\n- [x] step-1: One\n  more\n";
+        let after = with_changed_line(
+            &plan(),
+            file.as_bytes(),
+            &number("1"),
+            "See (depends: step-2)",
+            (None, is_unticked),
+        );
+        String::from_utf8(after).expect("it is text")
+    };
+    assert_eq!(changed(false), "## Steps\n- [x] step-1: See (depends: step-2)\n");
+    assert_eq!(changed(true), "## Steps\n- [ ] step-1: See (depends: step-2)\n");
+}

@@ -170,7 +170,7 @@ impl Inbox {
     }
 
     /// Makes contexts for requests that this process answers itself. Such a context asks the event loop for the state of the
-    /// index, and for claims. It does so directly, without a socket.
+    /// index, and the claim batcher for claims. It does so directly, without a socket.
     pub fn contexts(&self, contexts: ContextFactory) -> ContextFactory {
         context_factory::within(contexts, self.sender.clone(), self.claim_batcher.clone())
     }

@@ -30,7 +30,8 @@ const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 /// The interval of keep-alive messages, which detect closed connections.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
-/// How many unsent events are queued for a slow viewer, in addition to the feed's history.
+/// How many unsent events wait in the channel of a slow viewer. If the channel is full, further events wait in the feed, up
+/// to the length of its history.
 const WAITING: usize = 64;
 
 pub(super) fn router() -> Router<App> {

@@ -13,8 +13,8 @@ use serde::de::DeserializeOwned;
 use crate::plan::id::{PlanId, read_number};
 use crate::serve::http::problem::Problem;
 
-/// Returns the reference that names a plan in the request of an operation. It means exactly the plan of this name, and is
-/// never read as a path, a number or a pattern.
+/// Returns the reference `<name>/`, with which the request of an operation names the plan `name`. Because of the `/` at the
+/// end, it means exactly this plan, and is never read as a path, a number or a pattern.
 pub(in crate::serve) fn plan_named(name: &str) -> Result<String, Problem> {
     if PlanId::is_plan_name(name) { Ok(format!("{name}/")) } else { Err(no_such("plan", name)) }
 }

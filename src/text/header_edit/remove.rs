@@ -7,7 +7,7 @@ use super::sheet::{Reach, Sheet, Splice};
 use crate::text::yaml::{Kind, Style, View};
 use std::ops::Range;
 
-/// Removes the lines of a key; comments above and below stay.
+/// Removes the lines of a key. Comments above and below stay, except those that [`lines`] removes with [`Reach::Wide`].
 pub(super) fn key(sheet: &Sheet<'_>, key: &str) -> Result<Vec<Splice>, EditError> {
     let root = sheet.root();
     if is_merged(root, key) {
@@ -131,8 +131,9 @@ pub(super) fn member(sheet: &Sheet<'_>, members: &[Range<usize>], nth: usize) ->
     match nth.checked_sub(1).map(|it| members[it].end) {
         Some(end) if !has_comment(end..own.start) => {
             // If there is a comma after the last member, one comma stays. Usually this is the comma after the removed
-            // member. If the previous member ends in `:` or `?`, the comma after the previous member stays instead,
-            // because a comma directly after `:` or `?` would become part of a plain scalar.
+            // member. If the previous member ends in `:` or `?`, the comma after the previous member stays instead. The
+            // comma after the removed member would then be directly after the `:` or `?`, and would become part of a plain
+            // scalar.
             let own_end = after_comma(sheet, own.end);
             let is_indicator = text[..end].ends_with([':', '?']);
             if own_end > own.end && is_indicator { after_comma(sheet, end)..own_end } else { end..own.end }

@@ -3,7 +3,7 @@
 use super::{Kind, NONE, Node, NodeId, Style, Tree, View, YamlError};
 use std::collections::HashSet;
 
-/// Up to this size, comparing pairs is faster than hashing.
+/// Up to this number of keys, comparing each key with all earlier keys is faster than hashing.
 const FEW: usize = 24;
 
 /// The kind, the tag and the text of a key. Two keys are equal if they agree in all three. For example, `1` and `"1"` differ

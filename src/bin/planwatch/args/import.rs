@@ -40,7 +40,7 @@ pub(crate) enum What {
 #[command(after_help = "Examples:
   planwatch import PLAN.md --dry-run
   planwatch import docs/plans
-  planwatch import . --as backlog          (a store of Backlog.md or beads)
+  planwatch import . --as tasks            (a store of Backlog.md or beads)
 
 The source is not changed. Parts that cannot be imported are listed.")]
 pub(crate) struct Import {

@@ -25,7 +25,8 @@ use crate::table::{Cell, Table, Yields, cell, column, paint, styled};
 
 /// Where there is no terminal, each section has at most this many lines, except with `--all`, `--json` or `--markdown`.
 const LINES: usize = 10;
-/// On a terminal, a section shows at least this many of its lines, unless the screen fits only with fewer.
+/// On a terminal, a section shows at least this many of its lines. It shows fewer only if the whole output then fits on the
+/// terminal.
 const LEAST: usize = 3;
 
 pub(crate) fn run(session: &Session, args: &Status) -> Result<u8, Failure> {

@@ -45,7 +45,7 @@ impl Renumbered {
         all
     }
 
-    /// None for a step in the archive, to which nothing refers.
+    /// None for a step in the archive: references to it are not changed.
     fn of(moved: &Moved) -> Option<Self> {
         let (from, to) = (number_of(&moved.path)?, number_of(&moved.to)?);
         let plan = plan_of(moved.path.parent().filter(|it| !is_archived(it))?);

@@ -142,7 +142,7 @@ fn search(request: &RunRequest) -> Option<OsString> {
     request.environment.iter().find(|(name, _)| name == "PATH").map(|(_, it)| it.clone())
 }
 
-/// What a run does at its start with the branch that has the merged work.
+/// What a run does at its start with its main branch, into which the verified work of its steps is merged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Start {
     /// The branch does not exist, so it is made at `HEAD`.

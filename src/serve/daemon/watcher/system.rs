@@ -402,7 +402,7 @@ impl Watcher {
         errors.iter().for_each(|it| self.note(it));
     }
 
-    /// Handles an error of a watch. A path that is missing or is not a directory needs no watch. Any other error is
+    /// Handles an error of a watch. A path that does not lead to a file or directory needs no watch. Any other error is
     /// recorded as a gap.
     fn note(&mut self, error: &notify::Error) {
         let is_missing = |it: &io::Error| {

@@ -33,8 +33,8 @@ pub(super) fn tools() -> Vec<Tool> {
             ("add_step", "Add a step"),
             Effect::Adds,
             "Adds a step. Needs `title`, `description` or both; `notes` adds text. The step goes to the end, or after \
-             `after_step` (2 -> 2.5), or to `step_number` or `position`. A repeated call with `step_number` or \
-             `position` and no `title` changes nothing.",
+             `after_step` (2 -> 2.5), or to `step_number` or `position`. Without `title`, a repeated call with `step_number` or \
+             `position` changes nothing.",
             STEP,
             add_step,
         ),

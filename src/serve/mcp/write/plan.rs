@@ -50,7 +50,7 @@ pub(super) fn tools() -> Vec<Tool> {
         Tool::new(
             ("restructure_plan", "Restructure a plan"),
             Effect::Removes,
-            "replace: `steps` is the new list; steps with known titles keep their files. consolidate: merges steps into \
+            "replace: `steps` is the new list; steps with unchanged titles keep their files. consolidate: merges steps into \
              one. remove: removes steps.",
             "did written:bool plan steps_before:int steps_after:int? changes:list? hint?",
             restructure_plan,
