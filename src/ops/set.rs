@@ -5,7 +5,6 @@ use crate::api::error::Error;
 use crate::plan::change::{NewAttempt, NewNote, dependency_item};
 use crate::plan::id::{self, PlanId, StepId};
 use crate::plan::model::{Plan, Step};
-use crate::plan::plans::Plans;
 use crate::plan::problem::{Code, Problem, Severity};
 use crate::plan::read::{self, PLAN_KEYS, STEP_KEYS};
 use crate::plan::records::NoteType;
@@ -271,7 +270,7 @@ fn set_in_step(
             let status = typed_words::read_word::<StepStatus>(&context.config.words, word)?;
             let (shown, own) = written_status(context, word, status);
             update.did = format!("status = {shown}");
-            let mut update = status_update(context, (plans, step), who, status, update);
+            let mut update = status_update(context, step, (who, is_forced), status, update);
             if let Some(own) = own {
                 (update.status, update.keys) = (None, vec![own]);
             }
@@ -294,9 +293,10 @@ fn set_in_step(
         LoadQuery::step_with(&step.id, own).settled(DecisionFiles::Others(&step.path)).load(context)?.plans;
     let (_, again) = resolve::same_file(&plans, step)?;
     refuse_new_problems(&step.problems, &again.problems)?;
-    if is_forced {
-        let notes = Some(update.did.clone());
-        update.attempts.push(NewAttempt { notes, ..NewAttempt::new(context.now, &who.by, "forced") });
+    // A note, because merges and shared claims would take an attempt as a statement about the step's status.
+    if is_forced && after != bytes {
+        let text = format!("changed with --force: {}", update.did);
+        update.notes.push(NewNote { at: context.now, kind: NoteType::Info, by: who.by.clone(), text });
     }
     Ok(update)
 }
@@ -312,27 +312,26 @@ fn written_status(context: &Context, typed: &str, status: impl Status) -> (Strin
     (typed.to_owned(), Some(Change::Set { key: "status".to_owned(), value }))
 }
 
-/// Sets any status, as a person can do in an editor. If this ends a claim, an attempt is recorded.
+/// Sets any status, as a person can do in an editor. If this ends a claim, or changes the status against the claim of
+/// another worker (`is_forced`), an attempt is recorded.
 fn status_update(
     context: &Context,
-    (plans, step): (&Plans, &Step),
-    who: &Caller,
+    step: &Step,
+    (who, is_forced): (&Caller, bool),
     status: StepStatus,
     update: StepUpdate,
 ) -> StepUpdate {
     let ends = fencing::ended_claim(step, context.now).filter(|_| status != StepStatus::InProgress);
-    let ends_others = fencing::check(plans, step, who).is_ok_and(|it| it == Owner::Forced);
-    let is_forced = ends.is_some() && ends_others;
+    let is_recorded = ends.is_some() || (is_forced && !step.status.is(status));
     let outcome = if is_forced { "forced" } else { Verb::giving(status).outcome() };
     let notes = is_forced.then(|| status.word().to_owned());
-    let attempt = NewAttempt { notes, ..NewAttempt::new(context.now, &who.by, outcome) };
-    let attempt = ends.map(|claim| NewAttempt { claim: Some(claim), ..attempt });
+    let attempt = NewAttempt { notes, claim: ends, ..NewAttempt::new(context.now, &who.by, outcome) };
     let removes_claim = step.claim.is_some() && status != StepStatus::InProgress;
     StepUpdate {
         status: Some(status),
         removes_claim,
-        attempts: attempt.into_iter().collect(),
-        ends_others,
+        attempts: is_recorded.then_some(attempt).into_iter().collect(),
+        ends_others: is_forced,
         ..update
     }
 }

@@ -27,8 +27,8 @@ use crate::plan::step_number::StepNumber;
 pub struct PlanId(Arc<str>);
 
 impl BorshDeserialize for PlanId {
-    /// Successive ids with the same text share it. In the index, each step and each dependency has its plan's id, so a
-    /// summary is decoded with one allocation for all of them (benchmark T3).
+    /// Ids that follow each other share the text if it is the same. In a plan's row of the index, each step and each
+    /// dependency has its plan's id (benchmark T3).
     fn deserialize_reader<R: Read>(from: &mut R) -> Result<Self, IoError> {
         thread_local! {
             static LAST: RefCell<Option<PlanId>> = const { RefCell::new(None) };

@@ -336,8 +336,9 @@ impl<'a> Graph<'a> {
     fn of(plans: &'a Plans) -> Self {
         let finder = Finder::of(plans);
         let (steps, places, edges, missing) = Default::default();
-        // If each step waits only for earlier steps of its plan, none of its dependencies is missing and no cycle leads through
-        // the plan. So its steps need no edges. This check takes less time than the search for cycles (benchmark T16).
+        // If each step waits only for earlier steps of its plan, none of its dependencies is missing and no cycle leads
+        // through the plan. So its steps need no edges. A range never contains the step itself or a later one. This check
+        // takes less time than the search for cycles (benchmark T16).
         let is_sound = |(at, plan): (usize, &Plan)| {
             plans.meant_at(at) == at && (plan.waits_inside || plan.is_waiting_inside())
         };

@@ -100,7 +100,8 @@ pub(crate) fn read_again(
     let (mut found, changed) = same_steps(earlier, files, (&lines, &numbers), read);
     let (nths, sources): (Vec<_>, Vec<_>) = changed.into_iter().unzip();
     let read_one = |(number, source): &(StepNumber, Source)| {
-        let id = StepId { plan: id.clone(), number: number.clone() };
+        // Each step has its own copy of the name, as in `read_plan_by`.
+        let id = StepId { plan: PlanId::new(id.as_str()), number: number.clone() };
         read_step(&id, source, (lines.get(number).copied(), &numbers), words, bodies)
     };
     for (nth, step) in nths.into_iter().zip(map(&sources, &read_one)) {

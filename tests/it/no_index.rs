@@ -33,7 +33,6 @@ const QUESTIONS: &[&str] = &[
     "stats --json",
     "log",
     "diff",
-    "export",
 ];
 
 /// Command lines about one plan.
@@ -49,6 +48,7 @@ const QUESTIONS_OF_A_PLAN: &[&str] = &[
     "show PLAN --graph mermaid",
     "next PLAN",
     "next PLAN --json",
+    "export PLAN",
 ];
 
 const VIEWS: [&str; 8] = ["plans", "steps", "dependencies", "attempts", "notes", "tags", "problems", "files"];

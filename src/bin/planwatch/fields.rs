@@ -54,7 +54,9 @@ pub(crate) const DAEMON: &str = "state pid release since plans steps http";
 /// The fields of each check of `doctor`.
 pub(crate) const CHECK: &str = "name state value hint";
 
-const DEPENDS_RANGES: &str = "depends_ranges";
+/// Fields that an object omits in some cases, each after a field of the same objects that is never omitted.
+const OMITTED: [(&str, &str); 3] =
+    [("depends", "depends_ranges"), ("why_not_ready", "held"), ("plan_kind", "children")];
 
 const ENVELOPE: [&str; 2] = ["schema_version", "kind"];
 
@@ -127,10 +129,9 @@ fn fields_of<'a>(objects: impl IntoIterator<Item = &'a Map<String, Value>>) -> V
             fields.push(key);
         }
     }
-    // The JSON of a step omits this field if it is empty.
-    if seen.contains("depends") && seen.insert(DEPENDS_RANGES) {
-        fields.push(DEPENDS_RANGES);
-    }
+    let omitted = OMITTED.into_iter().filter(|(beside, _)| seen.contains(beside)).map(|(_, field)| field);
+    let omitted: Vec<_> = omitted.filter(|it| !seen.contains(it)).collect();
+    fields.extend(omitted);
     fields
 }
 

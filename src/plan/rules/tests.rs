@@ -456,3 +456,39 @@ fn the_steps_and_dependencies_of_a_decoded_plan_share_its_name() {
     let ids = plan.steps.iter().flat_map(|it| it.depends.iter().chain([&it.id]));
     assert!(ids.map(|it| it.plan.as_str().as_ptr()).all(|it| it == plan.id.as_str().as_ptr()));
 }
+
+/// Follows the dependencies of a step one by one.
+fn waits_for_itself(plans: &Plans, plan: &Plan, step: &Step) -> bool {
+    let awaited = |plan: &Plan, step: &Step| {
+        let ids = plan.spelled_out(step);
+        ids.iter()
+            .filter_map(|it| plans.get(&it.plan).and_then(|of| Some((of, of.find(it)?))))
+            .collect::<Vec<_>>()
+    };
+    let (mut open, mut seen) = (awaited(plan, step), Vec::new());
+    while let Some((of, found)) = open.pop() {
+        if std::ptr::eq(found, step) {
+            return true;
+        }
+        if !seen.iter().any(|it| std::ptr::eq(*it, found)) {
+            seen.push(found);
+            open.extend(awaited(of, found));
+        }
+    }
+    false
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(512))]
+    #[test]
+    fn exactly_the_steps_that_wait_for_themselves_have_this_problem(
+        plans in any_plans(),
+        left_out in vec((0..2usize, 0..2usize), 0..20),
+    ) {
+        let plans = Plans::judged(with_ranges(plans, &left_out));
+        for (plan, step) in plans.iter().flat_map(|plan| plan.steps.iter().map(move |step| (plan, step))) {
+            let has_problem = step.problems.iter().any(|it| it.code == Code::DependencyCycle);
+            prop_assert_eq!(has_problem, waits_for_itself(&plans, plan, step), "{}", step.id);
+        }
+    }
+}

@@ -168,7 +168,7 @@ mod tests {
         let (tell, told) = mpsc::channel();
         let (tell, told) = (Mutex::new(tell), Mutex::new(told));
         let work = |it: &usize| {
-            // The first share is finished only after another thread has begun the third share.
+            // The first share is finished only after another thread has begun a later share.
             if *it == 0 {
                 told.lock().unwrap().recv().unwrap();
             } else if *it == SHARE * 2 {
@@ -178,5 +178,21 @@ mod tests {
         };
         let found = each(&items, Results::Little, work, |all| all.collect::<Vec<_>>());
         assert_eq!(found, items);
+    }
+
+    #[test]
+    fn shared_items_are_each_worked_on_once_and_keep_their_order() {
+        for (n_items, n_threads, share) in [(0, 2, 8), (1, 4, 8), (65, 2, 8), (71, 3, 8), (5, 4, 1)] {
+            let items: Vec<_> = (0..n_items).collect();
+            let done = shared_out(&items, n_threads, share, |nth, it| (nth, *it));
+            assert_eq!(done, items.iter().map(|it| (*it, *it)).collect::<Vec<_>>());
+        }
+    }
+
+    #[test]
+    #[should_panic(expected = "item 70")]
+    fn a_panic_of_the_work_is_passed_on() {
+        let items: Vec<_> = (0..71).collect();
+        map(&items, |it| assert!(*it < 70, "item {it}"));
     }
 }

@@ -160,7 +160,7 @@ pub(crate) struct SetOptions {
     /// Claim that this update belongs to
     #[arg(long, value_name = "CLAIM")]
     pub(crate) claim: Option<String>,
-    /// Override the checks (recorded as an attempt; for a plan: as a note)
+    /// Override the checks (recorded as a note, or as an attempt if the status changes)
     #[arg(long)]
     pub(crate) force: bool,
     #[command(flatten)]
@@ -205,7 +205,15 @@ pub(crate) struct Move {
     #[arg(long)]
     pub(crate) no_branches: bool,
     #[command(flatten)]
-    pub(crate) of: SetOptions,
+    pub(crate) by: By,
+    /// Claim that this update belongs to
+    #[arg(long, value_name = "CLAIM")]
+    pub(crate) claim: Option<String>,
+    /// Override the checks (recorded as an attempt if another worker has claimed the step)
+    #[arg(long)]
+    pub(crate) force: bool,
+    #[command(flatten)]
+    pub(crate) dry_run: DryRun,
 }
 
 #[derive(Debug, Args)]

@@ -20,8 +20,10 @@ use crate::table::paint;
 pub(crate) fn run(session: &Session, args: &Edit) -> Result<u8, Failure> {
     let context = session.context()?;
     let command = command()?;
-    let id = full_id(&context, &args.id)?;
-    let file = edit::file(&context, &args.id)?;
+    let file = edit::file(&context, &args.id).map_err(|error| {
+        // The id may be that of an insight, for which `full_id` has another error.
+        full_id(&context, &args.id).err().unwrap_or_else(|| error.into())
+    })?;
     let before = Before::of(&context, &file);
     let name = command.first().cloned().unwrap_or_default();
     let failed = |what: String| {
@@ -51,6 +53,7 @@ pub(crate) fn run(session: &Session, args: &Edit) -> Result<u8, Failure> {
     };
     if found.is_empty() {
         let did = if is_unchanged { "unchanged" } else { "edited" };
+        let id = full_id(&context, &args.id)?;
         session.output.report(&format!("{did} {}\n", paint(BOLD, &escaped(&id))))?;
     } else {
         session.output.text(&found.iter().map(shown).collect::<String>())?;
