@@ -8,7 +8,7 @@ use crate::api::error::Error;
 use crate::api::precondition;
 use crate::api::views::{Views, value};
 use crate::disk::FileOp;
-use crate::plan::change::{NewAttempt, dependency_item, set_text};
+use crate::plan::change::{dependency_item, set_text};
 use crate::plan::file_name;
 use crate::plan::id::StepId;
 use crate::plan::model::{Plan, Step};
@@ -82,7 +82,7 @@ pub fn renumber(context: &Context, request: &RenumberRequest) -> Result<ChangeRe
         report.diff = writing.diff;
         return Ok(report);
     }
-    let forced = (owner == Owner::Forced).then(|| forced(context, &who, &id, &new));
+    let forced = (owner == Owner::Forced).then(|| forced(context, &who, step, &new)).transpose()?;
     // If two files have the same number, dependencies on the number stay, and now mean the file that keeps the number.
     let file = step.has_file().then(|| moved_file(step, &new));
     let as_gone = || Gone::moved(id.clone(), new.clone()).with_file(file.clone());
@@ -104,9 +104,10 @@ pub fn renumber(context: &Context, request: &RenumberRequest) -> Result<ChangeRe
     Ok(report)
 }
 
-fn forced(context: &Context, who: &Caller, old: &StepId, new: &StepId) -> Change {
-    let notes = Some(format!("moved from {} to {}", old.number, new.number));
-    NewAttempt { notes, ..NewAttempt::new(context.now, &who.by, "forced") }.change()
+fn forced(context: &Context, who: &Caller, step: &Step, new: &StepId) -> Result<Change, Error> {
+    let file = context.plans.read(Path::new(&step.path))?.bytes;
+    let text = format!("moved with --force from {} to {}", step.id.number, new.number);
+    Ok(fencing::override_record(context, who, &file, text))
 }
 
 enum Place {

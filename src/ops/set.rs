@@ -273,6 +273,10 @@ fn set_in_step(
             let mut update = status_update(context, step, (who, is_forced), status, update);
             if let Some(own) = own {
                 (update.status, update.keys) = (None, vec![own]);
+                let is_changed = transaction::edit(&step.path, bytes, &update.keys, STEP_KEYS)? != bytes;
+                if is_forced && is_changed && update.attempts.is_empty() {
+                    update.keys.push(overridden(context, who, bytes, &update.did));
+                }
             }
             return Ok(update);
         }
@@ -293,12 +297,14 @@ fn set_in_step(
         LoadQuery::step_with(&step.id, own).settled(DecisionFiles::Others(&step.path)).load(context)?.plans;
     let (_, again) = resolve::same_file(&plans, step)?;
     refuse_new_problems(&step.problems, &again.problems)?;
-    // A note, because merges and shared claims would take an attempt as a statement about the step's status.
     if is_forced && after != bytes {
-        let text = format!("changed with --force: {}", update.did);
-        update.notes.push(NewNote { at: context.now, kind: NoteType::Info, by: who.by.clone(), text });
+        update.keys.push(overridden(context, who, bytes, &update.did));
     }
     Ok(update)
+}
+
+fn overridden(context: &Context, who: &Caller, file: &[u8], did: &str) -> Change {
+    fencing::override_record(context, who, file, format!("changed with --force: {did}"))
 }
 
 /// The word that is written for a status: the project's own word as it was typed, or else the canonical word. For the
@@ -331,7 +337,7 @@ fn status_update(
         status: Some(status),
         removes_claim,
         attempts: is_recorded.then_some(attempt).into_iter().collect(),
-        ends_others: is_forced,
+        ends_others: is_forced && is_recorded,
         ..update
     }
 }

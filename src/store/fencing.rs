@@ -7,11 +7,13 @@ use crate::plan::claims::{HeldClaim, Holding, Lapse};
 use crate::plan::id::{PlanId, StepId};
 use crate::plan::model::Step;
 use crate::plan::plans::Plans;
+use crate::plan::read::STEP_KEYS;
 use crate::plan::records::NoteType;
 use crate::plan::time::Time;
 use crate::plan::words::StepStatus;
 use crate::store::load::LoadQuery;
 use crate::store::step_file::StepUpdate;
+use crate::text::header_edit::{self, Change};
 use crate::text::typed::shell_word;
 
 #[derive(Debug, Clone)]
@@ -191,6 +193,17 @@ pub(crate) fn late_result(
         update.notes.push(NewNote { at: context.now, kind: NoteType::Warning, by: who.by.clone(), text });
     }
     update
+}
+
+/// Records that `--force` changed a step that another worker has claimed.
+///
+/// The record is a note, because merges and shared claims take an attempt as a statement about the step's status. If `notes`
+/// in the step's `file` is a plain text, the record is an attempt.
+pub(crate) fn override_record(context: &Context, who: &Caller, file: &[u8], text: String) -> Change {
+    let attempt = NewAttempt { notes: Some(text.clone()), ..NewAttempt::new(context.now, &who.by, "forced") };
+    let note = NewNote { at: context.now, kind: NoteType::Info, by: who.by.clone(), text }.change();
+    let is_possible = header_edit::edit(file, std::slice::from_ref(&note), STEP_KEYS).is_ok();
+    if is_possible { note } else { attempt.change() }
 }
 
 /// The error that names the owner of the step, according to the step's file or the records.

@@ -530,5 +530,5 @@ fn a_claim_moves_with_a_step_that_a_list_renumbers() {
     place.write("list.md", "- Step 2\n- Step 1\n");
     assert_eq!(place.run("replace p --file list.md").code, 4, "it is bob's");
     assert_eq!(place.run("replace p --file list.md --force").code, 0);
-    assert!(place.text("plans/p/step-0.5.md").contains("notes: moved from 2 to 0.5"));
+    assert!(place.text("plans/p/step-0.5.md").contains("text: moved with --force from 2 to 0.5"));
 }

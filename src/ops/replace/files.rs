@@ -14,7 +14,7 @@ use crate::plan::plans::Plans;
 use crate::plan::read::{self, STEP_KEYS};
 use crate::plan::records::{Note, NoteType};
 use crate::plan::step_items::StepItem;
-use crate::store::fencing::{Caller, Owner};
+use crate::store::fencing::{self, Caller, Owner};
 use crate::store::relink::{self, Gone, Orphans, Waits};
 use crate::store::step_moves::{self, MoveRequest};
 use crate::store::steps_list_line::{self, LineEdit};
@@ -203,8 +203,9 @@ impl Making<'_> {
         let is_renamed = number.is_some() && one_line(&step.title) != one_line(title);
         changes.extend(is_renamed.then(|| set_text("title", title)));
         if id != step.id {
-            let notes = format!("moved from {} to {}", step.id.number, id.number);
-            changes.extend(self.forced(step, notes)?);
+            let text = format!("moved with --force from {} to {}", step.id.number, id.number);
+            let who = self.overriding(step)?;
+            changes.extend(who.map(|it| fencing::override_record(wanted.context, &it, before, text)));
         }
         let has_id = id != step.id && relink::has_key(before, "id");
         changes.extend(has_id.then(|| set_text("id", &id.to_string())));
@@ -332,19 +333,19 @@ impl Making<'_> {
         if step.unreadable().is_some() {
             return Ok(before.to_vec());
         }
-        let forced = self.forced(step, "replaced".to_owned())?;
+        let forced = self.overriding(step)?.map(|it| {
+            let attempt = NewAttempt::new(self.wanted.context.now, &it.by, "forced");
+            NewAttempt { notes: Some("replaced".to_owned()), ..attempt }.change()
+        });
         transaction::edit(&step.path, before, forced.as_slice(), STEP_KEYS)
     }
 
-    /// The attempt that records the use of `--force` on a step that another worker has claimed. `None`: no other worker has
-    /// claimed the step.
-    fn forced(&self, step: &Step, notes: String) -> Result<Option<Change>, Error> {
+    /// The caller, if `--force` overrides the claim of another worker on the step.
+    fn overriding(&self, step: &Step) -> Result<Option<Caller>, Error> {
         let Wanted { context, plans, by, .. } = self.wanted;
         let who = Caller::of(context, &step.id, *by, None, self.is_forced);
         let owner = removed::refuse_worked_on(plans, step, &who)?;
-        let attempt = NewAttempt::new(context.now, &who.by, "forced");
-        let attempt = NewAttempt { notes: Some(notes), ..attempt };
-        Ok((owner == Owner::Forced).then(|| attempt.change()))
+        Ok((owner == Owner::Forced).then_some(who))
     }
 
     fn as_read(&mut self, plan: &Plan, item: usize, path: &str, bytes: Vec<u8>) -> Step {

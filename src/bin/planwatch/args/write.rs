@@ -160,7 +160,7 @@ pub(crate) struct SetOptions {
     /// Claim that this update belongs to
     #[arg(long, value_name = "CLAIM")]
     pub(crate) claim: Option<String>,
-    /// Override the checks (recorded as a note, or as an attempt if the status changes)
+    /// Override the checks (recorded as a note, or as an attempt if a step's status changes)
     #[arg(long)]
     pub(crate) force: bool,
     #[command(flatten)]
@@ -209,7 +209,7 @@ pub(crate) struct Move {
     /// Claim that this update belongs to
     #[arg(long, value_name = "CLAIM")]
     pub(crate) claim: Option<String>,
-    /// Override the checks (recorded as an attempt if another worker has claimed the step)
+    /// Override the checks (recorded as a note if another worker has claimed the step)
     #[arg(long)]
     pub(crate) force: bool,
     #[command(flatten)]
