@@ -336,17 +336,15 @@ impl<'a> Graph<'a> {
     fn of(plans: &'a Plans) -> Self {
         let finder = Finder::of(plans);
         let (steps, places, edges, missing) = Default::default();
-        // If each step waits only for earlier steps of its plan, none of its dependencies is missing and no cycle leads
-        // through the plan. So its steps need no edges. A range never contains the step itself or a later one. This check
-        // takes less time than the search for cycles (benchmark T16).
-        let is_sound = |(at, plan): (usize, &Plan)| {
-            plans.meant_at(at) == at && (plan.waits_inside || plan.is_waiting_inside())
-        };
-        let is_sound = plans.plans.iter().enumerate().map(is_sound).collect();
-        let mut graph = Self { steps, places, edges, missing, is_sound };
+        let mut graph =
+            Self { steps, places, edges, missing, is_sound: Vec::with_capacity(plans.plans.len()) };
         for (at, plan) in plans.plans.iter().enumerate() {
             let own = plans.meant_at(at);
-            let is_sound = graph.is_sound[at];
+            // If each step waits only for earlier steps of its plan, none of its dependencies is missing and no cycle leads
+            // through the plan. So its steps need no edges. A range never contains the step itself or a later one. This check
+            // takes less time than the search for cycles (benchmark T16).
+            let is_sound = own == at && (plan.waits_inside || plan.is_waiting_inside());
+            graph.is_sound.push(is_sound);
             for (nth, step) in plan.steps.iter().enumerate() {
                 graph.steps.push(step);
                 graph.places.push((at, nth));
@@ -370,7 +368,10 @@ impl<'a> Graph<'a> {
     }
 
     fn add_ranges(&mut self, plans: &Plans, finder: &Finder<'_>) {
-        for at in plans.open.keys().copied().filter(|it| !self.is_sound[*it]).collect::<Vec<_>>() {
+        for &at in plans.open.keys() {
+            if self.is_sound[at] {
+                continue;
+            }
             let (plan, first) = (&plans.plans[at], finder.firsts[at]);
             let runs = Runs::new(first, plan.steps.len(), self.edges.len());
             // If two files have the same number, the first is meant.

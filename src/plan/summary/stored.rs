@@ -36,7 +36,7 @@ enum StoredStep {
 }
 
 /// The fields of a reduced step that can have a value.
-#[derive(BorshSerialize, BorshDeserialize)]
+#[derive(Clone, BorshSerialize, BorshDeserialize)]
 struct ShortStep {
     number: StepNumber,
     /// `None`: the usual path.
@@ -75,8 +75,9 @@ impl From<StoredSummary> for PlanSummary {
 
 impl StoredStep {
     fn of(step: Step, plan: &Plan) -> Self {
-        let is_same = ShortStep::of(&step, plan).of_plan(plan) == step;
-        if is_same { Self::Short(ShortStep::of(&step, plan)) } else { Self::Whole(Box::new(step)) }
+        let short = ShortStep::of(&step, plan);
+        let is_same = short.clone().of_plan(plan) == step;
+        if is_same { Self::Short(short) } else { Self::Whole(Box::new(step)) }
     }
 
     fn of_plan(self, plan: &Plan) -> Step {

@@ -11,7 +11,8 @@ const FEW: usize = 8;
 /// How many threads wait for the disk at once.
 const FEW_THREADS: usize = 4;
 
-/// How many items a thread takes at once, if there are many. Waking the consuming thread costs more than most items do.
+/// How many items a thread takes at once, if there are many. Waking the consuming thread costs more than most items do
+/// (benchmark T3).
 const SHARE: usize = 32;
 
 /// How many shares may wait to be consumed; this limits the memory.

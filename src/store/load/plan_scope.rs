@@ -170,8 +170,6 @@ impl Around<'_> {
     /// Loads a plan's program, and the plans that the plan's steps wait for. Returns false if there are too many such plans.
     fn follow(&mut self, id: &PlanId) -> bool {
         let own = || self.plans.iter().filter(|it| it.id == *id);
-        // The plan's own id shares its text with the ids in `depends`, so comparing them is quicker.
-        let id = &own().next().map_or_else(|| id.clone(), |it| it.id.clone());
         let (mut seen, mut whole) = (HashSet::new(), HashSet::new());
         let mut open = unseen(&mut seen, id, own().flat_map(|it| &it.steps));
         let programs: Vec<_> = own().filter_map(|it| it.program.clone()).collect();
