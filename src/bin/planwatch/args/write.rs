@@ -160,7 +160,7 @@ pub(crate) struct SetOptions {
     /// Claim that this update belongs to
     #[arg(long, value_name = "CLAIM")]
     pub(crate) claim: Option<String>,
-    /// Override the checks (recorded as a note, or as an attempt if a step's status changes)
+    /// Override the checks (an overridden claim is recorded)
     #[arg(long)]
     pub(crate) force: bool,
     #[command(flatten)]
@@ -205,15 +205,7 @@ pub(crate) struct Move {
     #[arg(long)]
     pub(crate) no_branches: bool,
     #[command(flatten)]
-    pub(crate) by: By,
-    /// Claim that this update belongs to
-    #[arg(long, value_name = "CLAIM")]
-    pub(crate) claim: Option<String>,
-    /// Override the checks (recorded as a note if another worker has claimed the step)
-    #[arg(long)]
-    pub(crate) force: bool,
-    #[command(flatten)]
-    pub(crate) dry_run: DryRun,
+    pub(crate) of: SetOptions,
 }
 
 #[derive(Debug, Args)]

@@ -113,7 +113,7 @@ fn operation(key: &str, value: Option<String>, unset: bool, yaml: bool) -> Resul
 
 pub(crate) fn renumber(session: &Session, args: Move) -> Result<u8, Failure> {
     change::check_fields(session)?;
-    let Move { id, after, before, to, no_branches, by, claim, force, dry_run } = args;
+    let Move { id, after, before, to, no_branches, of: SetOptions { by, claim, force, dry_run } } = args;
     let context = session.context()?;
     if let Some(to) = &to
         && rename::is_plan(&context, &id)?
