@@ -259,8 +259,8 @@ pub enum State {
     Next,
     /// No step can be claimed, and at least one is in progress.
     Waiting,
-    /// No step can be claimed and nobody works on one, for example because failed, blocked, unconfirmed or faulty steps hold
-    /// up the rest.
+    /// No step can be claimed, and none is in progress, except steps whose claim has lapsed. For example, the open steps depend
+    /// on a step that failed, is blocked or has an error in its file.
     Blocked,
     Draft,
     Complete,

@@ -138,7 +138,8 @@ impl<'a> Leases<'a> {
         self.annotate_as(plans, Unfinished::Held, None)
     }
 
-    /// Like [`Self::annotate`], for a change of this step: also adds the step's ended claims, whatever its status.
+    /// Like [`Self::annotate`], but also adds the ended claims of `step`, which is about to be changed. The status of the step
+    /// does not matter.
     pub(crate) fn annotate_for(&self, plans: Plans, step: &StepId) -> Plans {
         self.annotate_as(plans, Unfinished::Held, Some(step))
     }

@@ -1,5 +1,4 @@
-//! A source is recognized by its documents, whatever path names it, and an unreadable file does not prevent the import of
-//! others.
+//! `import` recognizes a source by its documents, even under another path. If a file cannot be read, the others are imported.
 
 use serde_json::Value;
 
