@@ -160,7 +160,7 @@ impl<'a> Merge<'a> {
             if !is_same {
                 self.take("status", winner);
             }
-            more.extend(self.claim(winner, is_same, [&ours, &theirs]));
+            more.extend(self.claim(winner, is_same, [&base, &ours, &theirs]));
         }
         more.extend(self.confirmed());
         Some(more)
@@ -176,7 +176,7 @@ impl<'a> Merge<'a> {
         &mut self,
         status: Winner,
         is_same: bool,
-        attempts: [&[Entry]; 2],
+        attempts: [&[Entry]; 3],
     ) -> Option<(&'static str, Entry)> {
         let [base, ours, theirs] = self.all().map(|it| claim_of(it.get("claim")));
         if ours == theirs {
@@ -197,8 +197,9 @@ impl<'a> Merge<'a> {
         if attempts.iter().any(|of| of.iter().any(is_known)) {
             return None;
         }
-        let winners = attempts[usize::from(winner == Winner::Theirs)];
-        let had_claim = kept.is_some() || winners.iter().any(|it| it.text("claim").is_some());
+        let winners = attempts[if winner == Winner::Ours { 1 } else { 2 }];
+        let new = entries::missing(winners, attempts[0]);
+        let had_claim = kept.is_some() || new.iter().any(|it| it.text("claim").is_some());
         let note = if had_claim { CLAIMED_TWICE } else { "the step was changed on another branch" };
         self.decided.push(format!("claim {} ended ({note})", lost.id));
         let parts = [("at", lost.at.as_deref()), ("by", lost.by.as_deref()), ("outcome", Some("expired"))];

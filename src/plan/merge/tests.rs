@@ -179,6 +179,31 @@ fn of_two_claims_the_earlier_holds_and_the_other_becomes_an_attempt() {
 }
 
 #[test]
+fn only_a_claim_that_the_other_side_made_counts_as_claimed_twice() {
+    let entry = |id: &str, outcome: &str| {
+        format!("  - at: 2026-01-01T00:00:00Z\n    by: ann\n    outcome: {outcome}\n    claim: {id}\n")
+    };
+    let failed = entry("g1", "failed");
+    let of = |status: &str, attempts: &[&str]| {
+        step(&format!("status: {status}\nattempts:\n{}", attempts.concat()), "")
+    };
+    let base = of("pending", &[&failed]);
+    let claimed = of("in_progress\nclaim: {id: g2, by: bob, at: 2026-01-02T00:00:00Z}", &[&failed]);
+    let expired = |note: &str| {
+        let first = "  - at: 2026-01-02T00:00:00Z\n    by: bob\n    outcome: expired\n";
+        format!("{first}    notes: {note}\n    claim: g2\n")
+    };
+    // A claim that ended before the branches parted.
+    let blocked = of("blocked", &[&failed]);
+    let got = merged(STEP, Some(&base), &blocked, &claimed);
+    assert_eq!(text(&got), of("blocked", &[&failed, &expired("the step was changed on another branch")]));
+    let done = of("completed", &[&failed, &entry("g3", "completed")]);
+    let got = merged(STEP, Some(&base), &done, &claimed);
+    let both = [&*failed, &entry("g3", "completed"), &expired("claimed twice")];
+    assert_eq!(text(&got), of("completed", &both));
+}
+
+#[test]
 fn sets_honor_additions_and_removals() {
     let of = |items: &str| step(&format!("status: pending\ndepends: {items}\n"), "");
     clean(STEP, &of("[1, 3]"), &of("[1, 3, 4]"), &of("[3, step-1.5]"), &of("[3, 4, step-1.5]"));
