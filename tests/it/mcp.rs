@@ -127,7 +127,7 @@ fn with_the_older_protocol_the_person_is_asked_during_the_call() {
 fn with_the_newer_protocol_the_client_calls_again_with_the_answer() {
     let place = Place::with_examples();
     let mut client = Client::new(&place);
-    let arguments = json!({"plan": "feature-auth"});
+    let arguments = json!({"plan": "Feature: User Authentication"});
     client.call("delete_plan", &arguments, &modern());
     let asked = client.receive()["result"].clone();
     assert_eq!(asked["resultType"], "input_required", "{asked}");

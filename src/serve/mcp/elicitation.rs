@@ -21,6 +21,7 @@ use serde_json::{Value, json};
 use crate::api::error::Error;
 use crate::ops::confirm::{self, Answer, ConfirmRequest, Confirmer};
 use crate::ops::remove::{self, RemoveRequest};
+use crate::plan::id::read_step_id;
 use crate::serve::mcp::lookup;
 use crate::serve::mcp::result::{self, CHANGED, Refusal};
 use crate::serve::mcp::tool::{Act, Call, Effect, Question, Tool, Turn};
@@ -264,7 +265,7 @@ fn delete_plan(call: &Call, asked: DeletePlan) -> Result<Turn, Refusal> {
         ..RemoveRequest::default()
     };
     let DeletePlan { plan } = asked;
-    if plan.contains(':') {
+    if read_step_id(&plan).is_some() {
         return Err(Refusal::usage(
             format!("`{plan}` names a step"),
             "restructure_plan with op `remove` removes steps",

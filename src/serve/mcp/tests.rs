@@ -296,6 +296,11 @@ fn refusals_say_what_to_do_next() {
         json!({"plan": "auth", "detail": "ful"}),
         "usage: `detail` cannot be `ful`; did you mean `full`? one of outline, full",
     );
+    check(
+        "delete_plan",
+        json!({"plan": "auth:1"}),
+        "usage: `auth:1` names a step; restructure_plan with op `remove` removes steps",
+    );
     check("get_step", json!({}), "usage: the argument `step` is missing; `step`: Id, as auth:2");
     check(
         "list_plans",
