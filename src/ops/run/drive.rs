@@ -325,6 +325,10 @@ impl Driver<'_> {
         if made.step.as_ref().is_some_and(Step::is_closed) {
             state.closed.insert(id.clone());
         }
+        if begun.task == Task::Work && matches!(made.verdict, Verdict::GiveBack(_)) {
+            // No attempt was recorded.
+            state.attempts = state.attempts.saturating_sub(1);
+        }
         self.surface.report(&Event::Ended(&made.ended_step));
         // With `--worktrees` everything is committed at the end.
         if self.request.commits && self.trees.is_none() {
@@ -415,20 +419,28 @@ impl Driver<'_> {
         })
     }
 
+    fn is_pending(&self, id: &StepId) -> bool {
+        let loaded = self.context().and_then(|it| LoadQuery::step(id).load(&it));
+        loaded.is_ok_and(|it| it.plans.step(id).is_some_and(|it| it.status.is(StepStatus::Pending)))
+    }
+
     fn into_report(self, trees: Option<TreesReport>) -> Result<RunReport, Error> {
-        let mut state = self.state.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.lock();
         if let Some(error) = state.error.take() {
             return Err(error);
         }
-        let Halt { end, why, step } =
-            state.halt.unwrap_or_else(|| halt(End::Halted, "the run's threads ended without a result"));
+        let Halt { end, why, step } = state
+            .halt
+            .take()
+            .unwrap_or_else(|| halt(End::Halted, "the run's threads ended without a result"));
+        let is_pending = step.as_ref().is_some_and(|it| self.is_pending(it));
         let unmerged = trees.as_ref().and_then(|it| it.unmerged.as_deref());
         let hints = match unmerged {
             Some(branch) => {
                 let merge = (format!("git merge {branch}"), "to merge the run's work");
                 vec![merge, (format!("planwatch list {}", quoted(self.plan.as_str())), "to list its steps")]
             }
-            None => hints(self.request, &self.plan, end, step.as_ref()),
+            None => hints(self.request, &self.plan, end, step.as_ref(), is_pending),
         };
         Ok(RunReport {
             plan: self.plan.to_string(),
@@ -523,6 +535,7 @@ fn hints(
     plan: &PlanId,
     end: End,
     step: Option<&StepId>,
+    is_pending: bool,
 ) -> Vec<(String, &'static str)> {
     let (plan, agent) = (quoted(plan.as_str()), &request.agent);
     let by = match &agent.command {
@@ -539,7 +552,7 @@ fn hints(
         (End::Complete, _) => vec![list],
         (End::Halted, Some(_)) => {
             let show = of("show", "to see what happened");
-            let reopen = of("reopen", "to allow new attempts");
+            let reopen = of("reopen", "to allow new attempts").filter(|_| !is_pending);
             show.into_iter().chain(reopen).chain([run]).collect()
         }
         (End::ConfirmationNeeded, Some(_)) => {
