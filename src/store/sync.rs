@@ -310,19 +310,20 @@ impl<'a> Sync<'a> {
         self.registry.value(record.body(), record.ttl).map_err(|it| self.error(&it))
     }
 
-    fn new_record(&self, step: &StepId, claim: &str, by: &str, ttl: i64) -> Result<Record, Error> {
+    fn new_record(&self, claim: &claiming::LocalClaim<'_>) -> Result<Record, Error> {
         let branch = match self.context.plans.head(&self.state.worktree) {
             Head::Branch(name) => Some(name),
             Head::Detached => None,
         };
         Ok(Record::new(&NewRecord {
-            step,
-            id: claim,
-            by,
+            step: claim.step,
+            id: claim.id,
+            by: claim.by,
             host: &self.host,
             branch: branch.as_deref(),
             at: self.context.now,
-            ttl,
+            ttl: record_ttl(claim.lease, claim.is_renewed),
+            is_renewed: claim.is_renewed,
             nonce: self.nonce()?,
             state: State::Claimed,
         }))
@@ -447,14 +448,13 @@ pub(crate) fn url_of(git: &Git, remote: &str) -> Result<String, Error> {
     })
 }
 
-/// The steps with a claim that a running process of another clone must renew. A claim counts as such if its ttl is
-/// shorter than [`TTL`].
+/// The steps with a claim that a running process of another clone renews.
 pub(crate) fn renewed_elsewhere(context: &Context) -> Vec<StepId> {
     let Some(state) = SyncState::of(context) else { return Vec::new() };
     let own: Vec<_> = state.all_own().into_iter().map(|it| it.claim).collect();
     let seen =
         state.seen().records.into_iter().filter(|(name, it)| name.is_in(state.dir()) && !it.has_lapsed);
     let records = seen.filter_map(|(_, it)| it.record);
-    let is_theirs = |it: &Record| it.state == State::Claimed && it.ttl < TTL && !own.contains(&it.id);
+    let is_theirs = |it: &Record| it.state == State::Claimed && it.is_renewed && !own.contains(&it.id);
     records.filter(is_theirs).filter_map(|it| it.step_id()).collect()
 }

@@ -137,26 +137,21 @@ impl GitRefs {
     }
 
     /// The fetched records; empty if none were ever fetched.
-    fn fetched(&self) -> Result<Vec<Listed>, GitError> {
+    fn fetched(&self) -> Result<Vec<Listed>, RegistryError> {
         let format = "--format=%(refname)%00%(objectname)%00%(objectsize)";
-        let printed = self.git.call(&["for-each-ref", format]).arg(LOCAL).run()?;
+        let printed = self.git.call(&["for-each-ref", format]).arg(LOCAL).run().map_err(|it| local(&it))?;
         let printed = String::from_utf8_lossy(&printed);
-        let mut found = Vec::new();
-        for line in printed.lines().take(MOST) {
-            let mut fields = line.split('\0');
-            let name = fields.next().and_then(|it| Name::read(it.strip_prefix(LOCAL)?));
-            let oid = fields.next().and_then(|it| Oid::read(it.as_bytes()));
-            let size: usize = fields.next().and_then(|it| it.parse().ok()).unwrap_or(usize::MAX);
-            found.extend(name.zip(oid).map(|(name, oid)| (name, oid, size)));
-        }
+        let found = refs_of(&printed)?;
         let names: Vec<_> =
             found.iter().filter(|it| it.2 <= LONGEST + HEADER).map(|it| it.1.to_string()).collect();
         let mut bodies = Vec::new();
         if !names.is_empty() {
-            CatFile::open(&self.git)?.read_all(&names, |_, found| {
+            let mut read = CatFile::open(&self.git).map_err(|it| local(&it))?;
+            let each = |_, found| {
                 bodies.push(body_of(found));
                 Ok(())
-            })?;
+            };
+            read.read_all(&names, each).map_err(|it| local(&it))?;
         }
         let mut bodies = bodies.into_iter();
         let listed = found.into_iter().map(|(name, oid, size)| Listed {
@@ -166,6 +161,22 @@ impl GitRefs {
             standing: None,
         });
         Ok(listed.collect())
+    }
+}
+
+/// The name, object and object size of each fetched record, from the output of `git for-each-ref`.
+fn refs_of(printed: &str) -> Result<Vec<(Name, Oid, usize)>, RegistryError> {
+    let mut found = Vec::new();
+    for line in printed.lines() {
+        let mut fields = line.split('\0');
+        let name = fields.next().and_then(|it| Name::read(it.strip_prefix(LOCAL)?));
+        let oid = fields.next().and_then(|it| Oid::read(it.as_bytes()));
+        let size: usize = fields.next().and_then(|it| it.parse().ok()).unwrap_or(usize::MAX);
+        found.extend(name.zip(oid).map(|(name, oid)| (name, oid, size)));
+    }
+    match found.len() > MOST {
+        true => Err(RegistryError::Local(format!("the remote has more than {MOST} records of claims"))),
+        false => Ok(found),
     }
 }
 
@@ -247,7 +258,7 @@ impl ClaimRegistry for GitRefs {
 
     fn list(&self) -> Result<Vec<Listed>, RegistryError> {
         self.fetch()?;
-        self.fetched().map_err(|it| local(&it))
+        self.fetched()
     }
 
     fn lists_branch(&self) -> bool {
@@ -282,6 +293,14 @@ mod tests {
             let clients = ["a", "b"].map(|it| client(top.path(), it, namespace));
             table::check(&clients[0], &clients[1], true);
         }
+    }
+
+    #[test]
+    fn too_many_records_are_an_error() {
+        let line = |nth| format!("{LOCAL}claims/plans/p/{nth}\0{}\0300\n", "a".repeat(40));
+        let printed = |n: usize| (0..n).map(line).collect::<String>();
+        assert_eq!(refs_of(&printed(MOST)).unwrap().len(), MOST);
+        assert!(matches!(refs_of(&printed(MOST + 1)), Err(RegistryError::Local(_))));
     }
 
     #[test]

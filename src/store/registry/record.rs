@@ -73,6 +73,9 @@ pub(crate) struct Record {
     pub(crate) at: Time,
     /// After how many seconds the record lapses if it is not renewed.
     pub(crate) ttl: i64,
+    /// A running process renews the claim.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) is_renewed: bool,
     pub(crate) nonce: String,
     pub(crate) state: State,
     /// The step's id in its owner's working tree, if the step was moved after it was claimed. The record under the
@@ -90,6 +93,7 @@ pub(crate) struct NewRecord<'a> {
     pub(crate) branch: Option<&'a str>,
     pub(crate) at: Time,
     pub(crate) ttl: i64,
+    pub(crate) is_renewed: bool,
     pub(crate) nonce: u128,
     pub(crate) state: State,
 }
@@ -106,6 +110,7 @@ impl Record {
             branch: new.branch.map(str::to_owned).filter(|it| is_text(it)),
             at: new.at.whole_seconds(),
             ttl: new.ttl.clamp(SHORTEST_TTL, LONGEST_TTL),
+            is_renewed: new.is_renewed,
             nonce: format!("{:032x}", new.nonce),
             state: new.state,
             moved_to: None,
@@ -191,6 +196,7 @@ mod tests {
             branch: Some("refs/heads/main"),
             at: "2026-11-21T12:00:00.5Z".parse().unwrap(),
             ttl: 1,
+            is_renewed: true,
             nonce: 7,
             state: State::Claimed,
         })

@@ -2,14 +2,14 @@
 
 use super::seen::Seen;
 use super::state::{self, OwnRecord, Wanted};
-use super::{Pushed, Sync, TTL, record_ttl};
+use super::{Pushed, Sync, TTL};
 use crate::api::context::Context;
 use crate::api::error::Error;
 use crate::disk::Process;
 use crate::plan::id::StepId;
 use crate::plan::time::Time;
 use crate::store::leases::Leases;
-use crate::store::registry::record::Record;
+use crate::store::registry::record::{Record, State};
 use crate::store::registry::{Answer, Change, RegistryError, Together};
 
 /// A claim that was made on this machine.
@@ -49,8 +49,7 @@ impl Sync<'_> {
         if let Some(foreign) = foreign.filter(|it| !it.has_lapsed) {
             return Ok(Announced::Lost(foreign.record.clone().map(Box::new)));
         }
-        let ttl = record_ttl(claim.lease, claim.is_renewed);
-        let record = self.new_record(claim.step, claim.id, claim.by, ttl)?;
+        let record = self.new_record(claim)?;
         let value = self.value(&record)?;
         let from = foreign.map(|it| it.revision.clone());
         let new = OwnRecord::replacing(before.as_ref(), &self.state, claim.step.clone(), claim.id.to_owned());
@@ -101,13 +100,8 @@ impl Sync<'_> {
     /// Renews the records that are due, all of them in one call. Returns the records that other clones have taken over.
     pub(crate) fn renew(&self, due: &dyn Fn(&OwnRecord) -> bool) -> Result<Vec<OwnRecord>, Error> {
         let mut renewed = Vec::new();
-        for own in self.state.all_own() {
-            let record = own.record().filter(|it| !it.state.has_ended());
-            let Some(record) = record.filter(|_| !own.is_unsettled() && !own.is_lost && due(&own)) else {
-                continue;
-            };
-            let value = self.value(&record.again(record.state, self.context.now, self.nonce()?))?;
-            renewed.push(OwnRecord { wanted: Some(Wanted::Value { value, from: None }), ..own });
+        for own in self.state.all_own().into_iter().filter(|it| self.can_renew(it) && due(it)) {
+            renewed.extend(self.in_state(own, State::Claimed)?);
         }
         // A renewal is not stored before it is sent. If its answer is lost, the record at the registry is still
         // recognized by the claim's id.
@@ -118,8 +112,9 @@ impl Sync<'_> {
         done.into_iter().try_for_each(|(own, _)| self.state.put_confirmed(own, state::now(self.context)))?;
         let mut lost = Vec::new();
         // If a renewal failed, the record was taken over or deleted (for example by `push --mirror`), or the registry
-        // refused the renewal. A deleted record is created again.
-        for (own, _) in failed {
+        // refused the renewal. A deleted record is created again. A record that the registry has never confirmed is not lost:
+        // the registry did not accept a moved record under its new id.
+        for (own, _) in failed.into_iter().filter(|(own, _)| own.held.is_some()) {
             // If an earlier iteration lost another record of the same claim, this record may already be removed.
             let is_there =
                 self.state.own_of(&own.name).is_some_and(|it| it.claim == own.claim && !it.is_lost);
@@ -128,6 +123,13 @@ impl Sync<'_> {
             }
         }
         Ok(lost)
+    }
+
+    /// Whether a renewal may change this record. The unsettled record of a moved step can be renewed. Otherwise its claim would
+    /// lapse if the registry does not accept the move.
+    fn can_renew(&self, own: &OwnRecord) -> bool {
+        let is_claimed = own.state() == Some(State::Claimed) && !own.is_lost && !own.is_offline;
+        is_claimed && own.wanted != Some(Wanted::Gone) && !(own.wanted.is_some() && self.is_busy(own))
     }
 
     /// Renews the records that are due. A claim whose process has ended is not renewed. A claim without a process is

@@ -40,7 +40,7 @@ impl Sync<'_> {
         for (own, to) in owns {
             all.extend(self.moved(own, to, &taken)?);
         }
-        all.iter().try_for_each(|it| self.state.put(it))?;
+        self.state.put_all(&all)?;
         let sent: Vec<_> = all.into_iter().filter(|it| it.change().is_some()).collect();
         let changes: Vec<Change> = sent.iter().filter_map(OwnRecord::change).collect();
         let answers = self.registry.change(&changes, Together::AllOrNone).map_err(|it| self.error(&it))?;

@@ -151,6 +151,7 @@ mod tests {
             branch: None,
             at: "2026-11-21T12:00:00Z".parse().unwrap(),
             ttl: 3600,
+            is_renewed: false,
             nonce,
             state,
         };

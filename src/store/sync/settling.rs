@@ -4,9 +4,10 @@
 
 use std::collections::BTreeSet;
 
+use super::claiming::LocalClaim;
 use super::seen::Seen;
 use super::state::{OwnRecord, SyncState, Wanted};
-use super::{Pushed, Sync, ending, local, record_ttl};
+use super::{Pushed, Sync, ending, local};
 use crate::api::context::Context;
 use crate::api::error::Error;
 use crate::disk::{self, DiskError, ProcessState};
@@ -135,7 +136,7 @@ impl Sync<'_> {
     }
 
     /// Whether a running process is changing this record, or is about to write the step's file.
-    fn is_busy(&self, own: &OwnRecord) -> bool {
+    pub(super) fn is_busy(&self, own: &OwnRecord) -> bool {
         let disk = self.context.plans.disk();
         own.writer.as_ref().is_some_and(|it| it.state(disk) == ProcessState::Running)
     }
@@ -241,9 +242,9 @@ impl Sync<'_> {
         }
         let by = step.and_then(|it| it.claim.as_ref()).and_then(|it| it.by.clone());
         let by = by.unwrap_or_else(|| self.context.by.clone());
-        let ttl = record_ttl(self.context.config.lease(), false);
-        let under = own.under.as_ref().unwrap_or(id);
-        let value = self.value(&self.new_record(under, &own.claim, &by, ttl)?.of_step(under, id))?;
+        let (step, lease) = (own.under.as_ref().unwrap_or(id), self.context.config.lease());
+        let claim = LocalClaim { step, id: &own.claim, by: &by, lease, is_renewed: false };
+        let value = self.value(&self.new_record(&claim)?.of_step(step, id))?;
         Ok(OwnRecord { wanted: Some(Wanted::Value { value, from: None }), ..own })
     }
 

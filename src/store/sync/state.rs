@@ -23,13 +23,16 @@ const SEEN: &str = "seen";
 const LAST: &str = "last";
 const LISTING: &str = "listing";
 
+/// While [`SyncState::put_all`] writes several records, this file contains all of them.
+const TOGETHER: &str = "together";
+
 /// Next to each unsettled record is an empty file with this suffix, so that unsettled records are found without reading
 /// all records.
 const OPEN: &str = ".open";
 
 /// Whether a name in `planwatch/sync` is that of a record.
 fn is_record(name: &str) -> bool {
-    name != LAST && name != LISTING && !name.ends_with(OPEN)
+    !matches!(name, LAST | LISTING | TOGETHER) && !name.ends_with(OPEN)
 }
 
 /// A record of this clone.
@@ -227,7 +230,13 @@ impl SyncState {
         let worktree = context.plans.worktree()?;
         let shared = context.plans.shared_records(&worktree);
         let (own, dir) = (shared.below("sync"), context.plans.path_in(&worktree));
-        Some(Self { shared, own, dir, registry, worktree })
+        let state = Self { shared, own, dir, registry, worktree };
+        if state.own.has(TOGETHER) {
+            // The lock waits for a running `put_all`, and what a killed one left is finished. If that fails, the next write
+            // tries again.
+            state.write(|_| Ok(())).ok();
+        }
+        Some(state)
     }
 
     pub(crate) fn name_of(&self, step: &StepId) -> Name {
@@ -302,12 +311,14 @@ impl SyncState {
     }
 
     pub(crate) fn put(&self, own: &OwnRecord) -> Result<(), Error> {
-        let bytes = serde_json::to_vec(own).unwrap_or_default();
-        let (key, open) = (own.name.key(), format!("{}{OPEN}", own.name.key()));
-        self.write(|it| match own.is_unsettled() {
-            // If the process is killed between the two writes, a superfluous `.open` file remains, which has no effect.
-            true => it.put_new(&open, b"").and_then(|()| it.put(&key, &bytes)),
-            false => it.put(&key, &bytes).and_then(|()| it.remove(&open)),
+        self.write(|it| put_in(it, own))
+    }
+
+    /// Stores several records. If the process is killed meanwhile, either all of them are stored or none is.
+    pub(crate) fn put_all(&self, all: &[OwnRecord]) -> Result<(), Error> {
+        self.write(|it| {
+            it.put(TOGETHER, &serde_json::to_vec(all).unwrap_or_default())?;
+            finish_put_all(it)
         })
     }
 
@@ -336,7 +347,12 @@ impl SyncState {
 
     fn write(&self, write: impl FnOnce(&disk::LockedRecords) -> std::io::Result<()>) -> Result<(), Error> {
         let locked = self.own.lock().and_then(|it| it.ok_or_else(|| std::io::ErrorKind::TimedOut.into()));
-        locked.and_then(|it| write(&it)).map_err(|it| self.failed(&it))
+        let written = locked.and_then(|it| {
+            // What a killed process left must not replace later records.
+            finish_put_all(&it)?;
+            write(&it)
+        });
+        written.map_err(|it| self.failed(&it))
     }
 
     fn failed(&self, error: &std::io::Error) -> Error {
@@ -396,6 +412,24 @@ impl SyncState {
     }
 }
 
+fn put_in(records: &disk::LockedRecords, own: &OwnRecord) -> std::io::Result<()> {
+    let bytes = serde_json::to_vec(own).unwrap_or_default();
+    let (key, open) = (own.name.key(), format!("{}{OPEN}", own.name.key()));
+    match own.is_unsettled() {
+        // If the process is killed between the two writes, a superfluous `.open` file remains, which has no effect.
+        true => records.put_new(&open, b"").and_then(|()| records.put(&key, &bytes)),
+        false => records.put(&key, &bytes).and_then(|()| records.remove(&open)),
+    }
+}
+
+/// Writes the records of an unfinished [`SyncState::put_all`], if there is one.
+fn finish_put_all(records: &disk::LockedRecords) -> std::io::Result<()> {
+    let Some(bytes) = records.records().get(TOGETHER) else { return Ok(()) };
+    let all: Vec<OwnRecord> = serde_json::from_slice(&bytes).unwrap_or_default();
+    all.iter().try_for_each(|it| put_in(records, it))?;
+    records.remove(TOGETHER)
+}
+
 /// The present moment, by the clock that counts from the machine's start.
 pub(crate) fn now(context: &Context) -> Moment {
     let ms = u64::try_from(disk::since_boot().as_millis()).unwrap_or(u64::MAX);
@@ -453,6 +487,43 @@ mod tests {
             let written = serde_json::to_vec(&own).unwrap();
             assert_eq!(serde_json::from_slice::<OwnRecord>(&written).unwrap(), own);
         }
+    }
+
+    #[test]
+    fn records_stored_together_are_all_stored_or_none_is_after_a_kill() {
+        let machine = super::super::tests::machine();
+        let state = SyncState::of(&super::super::tests::context(&machine)).unwrap();
+        let of = |id: &str, text: &str| {
+            let step = read_step_id(id).unwrap();
+            OwnRecord { name: state.name_of(&step), step, ..own(Some(text), None) }
+        };
+        let before = [of("p:1", "a"), of("p:2", "b")];
+        let after = [of("p:1", "b"), of("p:2", "a")];
+        let stored = |state: &SyncState| {
+            let all = state.all_own();
+            let is = |expected: &[OwnRecord]| expected.iter().all(|it| all.contains(it));
+            assert_eq!(all.len(), 2);
+            (is(&before), is(&after))
+        };
+        before.iter().for_each(|it| state.put(it).unwrap());
+        let (mut n_before, mut n_after) = (0, 0);
+        for call in 1.. {
+            let dying = machine.dying_before(call);
+            if let Some(state) = SyncState::of(&super::super::tests::context(&dying)) {
+                state.put_all(&after).ok();
+            }
+            if !dying.has_died() {
+                break;
+            }
+            let state = SyncState::of(&super::super::tests::context(&dying.after_kill())).unwrap();
+            match stored(&state) {
+                (true, false) => n_before += 1,
+                (false, true) => n_after += 1,
+                it => panic!("{call}: {it:?}"),
+            }
+            assert!(!state.own.has(TOGETHER));
+        }
+        assert!(n_before > 0 && n_after > 4, "{n_before} {n_after}");
     }
 
     #[test]

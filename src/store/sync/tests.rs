@@ -196,6 +196,30 @@ fn a_renewal_does_not_revive_a_claim_that_was_lost_under_an_earlier_id() {
 }
 
 #[test]
+fn a_claim_is_renewed_under_its_earlier_id_while_the_registry_does_not_accept_its_new_id() {
+    let (machine, registry) = (machine(), Memory::default());
+    let context = context(&machine);
+    let sync = sync(&context, &registry, "a");
+    announce(&sync, "g0000001").unwrap();
+    let (own, to) = (sync.state.own(&step()).unwrap(), read_step_id("p:2").unwrap());
+    let (name, foreign) = (sync.state.name_of(&to), registry.value("{".to_owned(), 600).unwrap());
+    registry.change_one(Change::Create { name: name.clone(), new: foreign.clone() }).unwrap();
+    assert!(!sync.move_records(&[(own, to.clone())]).unwrap());
+    let at_registry = || {
+        let listed = registry.list().unwrap();
+        let of = |name| listed.iter().find(|it| it.name == name).unwrap().revision.clone();
+        (of(sync.state.name_of(&step())), of(name.clone()))
+    };
+    let before = at_registry();
+    assert!(sync.renew(&|_| true).unwrap().is_empty());
+    let after = at_registry();
+    assert_ne!(after.0, before.0, "the record under the earlier id is renewed");
+    assert_eq!(after.1, foreign.revision);
+    let own = sync.state.own(&to).unwrap();
+    assert!(!own.is_lost && own.is_unsettled(), "`sync` decides about the record under the new id");
+}
+
+#[test]
 fn a_registry_with_a_clock_allows_a_take_over_only_after_the_ttl() {
     let registry = Memory::with_clock();
     let (one, other) = (machine(), machine());
@@ -268,7 +292,8 @@ fn a_take_over_on_this_machine_replaces_the_own_record() {
 
 #[test]
 fn claims_that_a_process_of_another_clone_renews_are_found_with_any_lease() {
-    for (lease, is_renewed, expected) in [(0, true, 1), (1800, true, 1), (1800, false, 0)] {
+    for (lease, is_renewed, expected) in [(0, true, 1), (18_000, true, 1), (0, false, 0), (18_000, false, 0)]
+    {
         let registry = Memory::default();
         let (one, other) = (machine(), machine());
         let (a, b) = (context(&one), context(&other));

@@ -298,6 +298,7 @@ fn claims_and_ends_are_notified_and_renewals_are_not() {
             branch: None,
             at: "2026-01-01T00:00:00Z".parse().unwrap(),
             ttl: 3600,
+            is_renewed: false,
             nonce: 1,
             state,
         };
