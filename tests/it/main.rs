@@ -19,6 +19,7 @@ mod frontmatter_cases;
 mod full_disk;
 mod git_branches;
 mod git_commit;
+mod git_forced;
 mod git_merge;
 mod git_mistaken;
 mod git_places;
