@@ -323,7 +323,7 @@ pub(crate) struct Restore {
 pub(crate) struct Undo {
     /// Id of the change to undo, as shown by --list (default: the last change)
     pub(crate) id: Option<String>,
-    /// List the changes that can be undone, newest first
+    /// List the last changes and whether they can be undone, newest first
     #[arg(long, conflicts_with = "id")]
     pub(crate) list: bool,
     /// Also undo the claim of another owner

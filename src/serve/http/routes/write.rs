@@ -126,7 +126,7 @@ fn taking_away() -> Vec<Route> {
             .links("id", "/changes/0/id", PLAN)
             .by(|context, call| carried(context, call, true)),
         get("/api/undo", "list_undo", "undo")
-            .about("List the changes that can be undone, newest first")
+            .about("List the last changes and whether they can be undone, newest first")
             .takes(pages::parameters())
             .does(named("undo-list"), &[], undo_list),
         change(post("/api/undo", "undo", "undo"), "Undo a change, if its files have not changed since")

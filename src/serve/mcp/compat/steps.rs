@@ -32,7 +32,7 @@ pub(super) fn tools() -> Vec<Tool> {
         Tool::new(
             ("add_step", "Add a step"),
             Effect::Adds,
-            "Adds a step. Needs `title`, `description` or both; `notes` adds text. The step goes to the end, or after \
+            "Adds a step. Needs `title`, `description` or both; `notes` is more text. The step goes to the end, or after \
              `after_step` (2 -> 2.5), or to `step_number` or `position`. Without `title`, a repeated call with `step_number` or \
              `position` changes nothing.",
             STEP,
