@@ -1,10 +1,11 @@
 //! Makes the allocator of a long-running process return free memory to the system.
 //!
-//! glibc gives each thread an arena, up to eight per processor. In the first arena, `malloc_trim` returns free memory
-//! both between used blocks and at the arena's end. At the end of every other arena, glibc retains free memory that even
-//! `malloc_trim` does not return. The amount grows with the size of the freed blocks: an answer about ten thousand plans
-//! leaves about 60 MiB in each arena that it used. A short command can ignore this, but a daemon cannot. Therefore a
-//! daemon uses only one arena. The calls of `mallopt` and `malloc_trim` need `unsafe` because no safe function exists.
+//! glibc gives each new thread an arena of its own, until there are eight arenas per processor. In the first arena,
+//! `malloc_trim` returns free memory both between used blocks and at the arena's end. In all arenas but the first, glibc
+//! retains free memory at the end, and even `malloc_trim` does not return it. The amount grows with the size of the freed
+//! blocks: an answer about ten thousand plans leaves about 60 MiB in each arena that it used. A short command can ignore
+//! this, but a daemon cannot. Therefore a daemon uses only one arena. The calls of `mallopt` and `malloc_trim` need `unsafe`
+//! because no safe function exists.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
