@@ -79,14 +79,14 @@ pub struct PlanShape {
     /// The lapsed steps that another worker may take over. `steps_ready` counts them, too.
     #[serde(skip)]
     pub steps_lapsed_ready: usize,
-    /// The workers who have claimed open steps of the plan, and the assignees of open steps, as `people` shows them.
+    /// The workers who have claimed open steps of the plan, and the assignees of open steps.
     #[serde(skip)]
     pub people: Vec<String>,
 }
 
 impl PlanShape {
-    /// The numbers of steps that people can act on, each with its word. Numbers that are 0 are left out. Each step is
-    /// counted once: if its claim has lapsed, only as `lapsed`. Steps that can be worked on come first.
+    /// The counts of steps that people can act on, each with its word. Counts of 0 are left out. Each step is counted once:
+    /// if its claim has lapsed, only as `lapsed`. Steps that can be worked on come first.
     pub fn counts(&self) -> Vec<(usize, &'static str)> {
         let counts = [
             (self.steps_ready - self.steps_lapsed_ready, "ready"),
@@ -98,7 +98,7 @@ impl PlanShape {
         counts.into_iter().filter(|it| it.0 > 0).collect()
     }
 
-    /// The number that [`Self::counts`] has for `word`, or 0.
+    /// The count that [`Self::counts`] has for `word`, or 0.
     pub fn count_of(&self, word: &str) -> usize {
         self.counts().iter().find(|it| it.1 == word).map_or(0, |it| it.0)
     }
@@ -369,9 +369,9 @@ fn people(plans: &Plans, plan: &Plan) -> Vec<String> {
     names
 }
 
-/// A text for people about the owner of a claim: the owner's name or, if that is unknown, the claim's id, and where the
-/// claim was made if that is elsewhere. If the work ended on another machine and is not merged, the text also says this. If
-/// the step was closed on another branch, the text says only this.
+/// A text for people about the owner of a claim. It contains the owner's name, or the claim's id if the name is unknown. If
+/// the claim was made elsewhere, the text also says where. If the work ended on another machine and is not merged, the text
+/// also says this. If the step was closed on another branch, the text says only this.
 fn held_by(held: &HeldClaim) -> String {
     let by = held.by.as_ref().unwrap_or(&held.claim);
     match &held.holding {
@@ -496,7 +496,7 @@ pub enum Reason {
     NotVerified,
     Lapsed,
     Faulty,
-    /// The due day is over. It is the step's own or, in the case that `staleness::overdue` describes, its plan's.
+    /// The due day of the step or of its plan is over. `staleness::overdue` says which of the two days applies.
     Overdue,
     Stale,
 }

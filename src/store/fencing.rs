@@ -23,8 +23,8 @@ pub(crate) struct Caller {
     pub(crate) force: bool,
     /// Another clone has taken the step over.
     pub(crate) is_overtaken: bool,
-    /// A former claim of this clone: another clone took its step over earlier, and may have released the step since. So the
-    /// update is late only if the step's file contains this claim or the caller names it.
+    /// A former claim of this clone: another clone took its step over earlier, and may have released the step since. The
+    /// update is late only if the step's file contains this claim, or the caller names it.
     pub(crate) lost: Option<String>,
 }
 
@@ -197,8 +197,8 @@ pub(crate) fn late_result(
 
 /// Records that `--force` changed a step that another worker has claimed.
 ///
-/// The record is a note, because merges and shared claims take an attempt as a statement about the step's status. If `notes`
-/// in the step's `file` is a plain text, the record is an attempt.
+/// The record is a note, because the code that merges files or shares claims reads an attempt as a statement about the
+/// step's status. If `notes` in the step's `file` is a plain text, the record is an attempt.
 pub(crate) fn override_record(context: &Context, who: &Caller, file: &[u8], text: String) -> Change {
     let attempt = NewAttempt { notes: Some(text.clone()), ..NewAttempt::new(context.now, &who.by, "forced") };
     let note = NewNote { at: context.now, kind: NoteType::Info, by: who.by.clone(), text }.change();

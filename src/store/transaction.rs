@@ -19,6 +19,7 @@ use crate::store::idempotency;
 use crate::store::sync::state::FileBefore;
 use crate::text::front_matter::split;
 use crate::text::header_edit::{self, Change};
+use crate::text::typed::shell_word;
 use crate::text::{diff, includes};
 
 pub use crate::api::requests::Mode;
@@ -581,7 +582,7 @@ pub(crate) fn check_live(plan: &Plan) -> Result<(), Error> {
     if !plan.is_archived {
         return Ok(());
     }
-    let hint = format!("`planwatch archive --restore {}` brings it back", plan.id);
+    let hint = format!("`planwatch archive --restore {}` brings it back", shell_word(&plan.id));
     Err(Error::conflict("archived", format!("`{}` is archived", plan.id), hint))
 }
 

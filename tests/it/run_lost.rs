@@ -3,7 +3,8 @@
 use crate::run::outcomes;
 use crate::support::{Place, Ran};
 
-/// A run of two steps. The agent of the first step runs `script`. A run that waits for itself ends at the time limit.
+/// A run of two steps. The agent of the first step runs `script`. If the run waited for the claim that its own agent lost,
+/// it would end only at the time limit.
 fn run(script: &str) -> (Place, Ran) {
     let place = Place::new();
     place.write("plans/p/plan.md", "# P\n");

@@ -32,7 +32,7 @@ fn shown(path: &Path) -> String {
     path.strip_prefix(root()).expect("it is inside").display().to_string()
 }
 
-/// Words that only one place may contain, given by the start of its path, or by several starts.
+/// Each word may occur only in files whose path starts with the second text, or with one of several texts separated by `|`.
 const PLACES: [(&str, &str); 31] = [
     ("ratatui", "src/bin/planwatch/board"),
     ("tui_markdown", "src/bin/planwatch/board/view/"),
@@ -71,7 +71,7 @@ fn is_in(name: &str, place: &str) -> bool {
     place.split('|').any(|it| name.starts_with(it))
 }
 
-/// The words of [`PLACES`] that a file contains outside their place. Models and tests may print.
+/// The words of [`PLACES`] that a file contains outside their place. Models and tests are not checked.
 fn misplaced(name: &str, source: &str) -> Vec<String> {
     if name.contains("/model/") || name.contains("tests") {
         return Vec::new();

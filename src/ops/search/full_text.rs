@@ -95,7 +95,7 @@ pub(crate) enum Trouble {
 }
 
 /// Updates the full-text index from the index, and searches. If the full-text index was filled from the current
-/// [`Generation`] of the index, the plans are not compared.
+/// [`Generation`] of the index, the plans of the two indexes are not compared.
 ///
 /// `commit` is the generation of the index that matches the current files. The search fails if the index has another one.
 fn ask(
@@ -174,7 +174,8 @@ pub(crate) struct Record {
 struct Shown {
     hit: Hit,
     document: Document,
-    /// Whether the document contains the text that was searched, because the file has not changed since.
+    /// Whether the document contains the text that was indexed. If the file has changed since, or cannot be read, the
+    /// document has no text.
     is_whole: bool,
 }
 

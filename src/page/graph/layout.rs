@@ -79,7 +79,9 @@ fn laid_out(
         let label = NodeLabel { width, height, ..NodeLabel::default() };
         graph.set_node(node.to_string(), Some(label));
     }
-    for (from, to) in edges {
+    // The library would merge two opposite edges. They are drawn as one line with two heads.
+    let is_opposite = |(from, to): &(usize, usize)| from > to && edges.contains(&(*to, *from));
+    for (from, to) in edges.iter().filter(|it| !is_opposite(it)) {
         graph.set_edge(from.to_string(), to.to_string(), Some(EdgeLabel::default()), None);
     }
     let options = LayoutOptions {
@@ -99,9 +101,14 @@ fn laid_out(
     let centres: Vec<Point> = (0..nodes).map(centre).collect::<Option<_>>()?;
     let ranks: BTreeSet<i64> = centres.iter().map(|it| whole(it.x)).collect();
     let mut ways = Vec::with_capacity(edges.len());
-    for (from, to) in edges {
-        let edge = graph.edge(&from.to_string(), &to.to_string(), None)?;
-        ways.push(widened(&centres[*from], &centres[*to], &edge.points, &ranks, width));
+    for edge in edges {
+        let (from, to) = if is_opposite(edge) { (edge.1, edge.0) } else { *edge };
+        let drawn = graph.edge(&from.to_string(), &to.to_string(), None)?;
+        let mut way = widened(&centres[from], &centres[to], &drawn.points, &ranks, width);
+        if is_opposite(edge) {
+            way.reverse();
+        }
+        ways.push(way);
     }
     if direction == Direction::Down {
         let turned = |it: &Point| Point::new(it.y, it.x);
@@ -225,6 +232,7 @@ mod tests {
             (4, [(0, 1), (0, 2), (1, 3), (2, 3)].into()),
             (5, [(0, 1), (1, 2), (2, 3), (3, 4), (0, 4)].into()),
             (3, [(0, 1), (1, 2), (2, 0)].into()),
+            (3, [(0, 1), (1, 0), (1, 2), (2, 1)].into()),
             (30, many),
         ]
     }

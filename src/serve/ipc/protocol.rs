@@ -47,7 +47,7 @@ pub struct Opener {
     pub by: String,
     /// Whether the pages refuse changes.
     pub is_read_only: bool,
-    /// Whether the opener may confirm gates. A process that works on a step may not.
+    /// Whether the opener may confirm steps and phases. A process that works on a step may not.
     pub is_person: bool,
 }
 

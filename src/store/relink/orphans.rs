@@ -26,7 +26,7 @@ pub(crate) struct Orphans {
 
 impl Orphans {
     /// Finds live steps that wait or may wait for a gone step, and cannot be updated. `rewritten` steps are left out,
-    /// because the caller writes their files. `troubles` are files that could not be read.
+    /// because the caller writes their files. `troubles` are about files and directories that could not be read.
     pub(crate) fn of(
         context: &Context,
         (plans, troubles): (&Plans, &[Problem]),

@@ -7,7 +7,8 @@ use crate::support::{Place, Ran, root, tree};
 
 use super::client::Server;
 
-/// Reports the result of a step, as an agent does. `please fail` and `please add` in the step's text select other results.
+/// Reports the result of a step, as an agent does. If the step's text contains `please fail`, it reports a failure. If the
+/// text contains `please add`, it first adds a step.
 const AGENT: &str = r##"#!/bin/bash
 set -eu
 [ "$1" = -p ]
