@@ -1,4 +1,4 @@
-//! Short sequences of calls that several protocols need, with fallbacks for file systems that lack a call.
+//! Short sequences of file system calls that several modules need, with fallbacks for file systems that lack a call.
 
 use std::io;
 use std::path::Path;

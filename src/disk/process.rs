@@ -4,10 +4,10 @@
 //! `hidepid`, processes cannot be seen. The result is then [`ProcessState::Unseen`], because a wrong guess could take a
 //! claim from a live worker.
 //!
-//! A number is valid in one pid namespace, and a start time in one time namespace: the kernel adds the boot time
-//! offset of the reader's namespace to field 22 (`time_namespaces(7)`). A namespace is identified by the target of its
-//! link in `/proc/self/ns`, which contains the namespace's inode. The device is not needed: it is the same for all
-//! namespaces.
+//! A number is valid in one pid namespace, and a start time in one time namespace: the kernel adds the boot time offset of
+//! the reader's namespace to field 22 of `/proc/PID/stat` (`time_namespaces(7)`). A namespace is identified by the target of
+//! its link in `/proc/self/ns`, which contains the namespace's inode. The inode's device number is not needed, because it is
+//! the same for all namespaces.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;

@@ -20,8 +20,6 @@ use crate::store::sync::ending::{self, Fences, StatusChange};
 use crate::store::transaction::{ChangeReport, Mode};
 use crate::store::{new_step, repeat, resolve, typed_words};
 use crate::text::header_edit::{Change, NewValue};
-use crate::text::yaml::{self, Kind, Style, View};
-use crate::text::{front_matter, line_index};
 
 pub use crate::api::requests::PatchRequest;
 
@@ -53,7 +51,7 @@ fn write(
         let who = Caller::of(context, &named.id, request.by.as_deref(), request.claim.as_deref(), false);
         let who = fences.caller(&named.id, who);
         step_file::update(context, writing, &named, &|now| {
-            let Current { plans, step, bytes, .. } = now;
+            let Current { plans, step, .. } = now;
             let mut update = status_or_result(context, now, request, wanted, &who)?;
             if update.refusal.is_some() {
                 return Ok(update);
@@ -65,7 +63,7 @@ fn write(
                 update.text = Some(new_step::below_heading(&step.title, text)?);
             }
             if let Some(metadata) = &request.metadata {
-                update.keys.extend(merged(step, bytes, metadata)?);
+                update.keys.extend(merged(step, metadata));
             }
             update.keys.extend(request.due.as_deref().map(|it| due(step, it)).transpose()?.flatten());
             if update.did == repeat::REPEATED && !update.keys.is_empty() {
@@ -133,94 +131,22 @@ fn status_or_result(
     }
 }
 
-fn merged(step: &Step, bytes: &[u8], patch: &Map<String, Value>) -> Result<Option<Change>, Error> {
-    let mut metadata = step.metadata.clone();
-    for (key, new) in patch {
-        if new.is_null() {
-            metadata.shift_remove(key);
-        } else {
-            metadata.insert(key.clone(), new.clone());
-        }
-    }
-    if metadata == step.metadata {
-        return Ok(None);
-    }
-    refuse_comments(&step.path, bytes)?;
+/// The change of `metadata`; a null removes its key. `None` if nothing changes.
+fn merged(step: &Step, patch: &Map<String, Value>) -> Option<Change> {
+    let is_new = |key: &str, new: &Value| match step.metadata.get(key) {
+        Some(old) => old != new,
+        None => !new.is_null(),
+    };
+    let entry = |(key, new): (&String, &Value)| {
+        (key.clone(), Some(new).filter(|it| !it.is_null()).map(NewValue::of_json))
+    };
+    let entries: Vec<_> = patch.iter().filter(|it| is_new(it.0, it.1)).map(entry).collect();
+    let is_removed = |it: &String| entries.iter().any(|(key, new)| key == it && new.is_none());
+    let is_left = entries.iter().any(|it| it.1.is_some()) || !step.metadata.keys().all(is_removed);
     let key = "metadata".to_owned();
-    Ok(Some(if metadata.is_empty() {
-        Change::Remove { key }
-    } else {
-        Change::Set { key, value: NewValue::of_json(&Value::Object(metadata)) }
-    }))
-}
-
-/// Refuses to change a `metadata` that contains comments. The mapping is rewritten as a whole, so they would be lost.
-fn refuse_comments(path: &str, bytes: &[u8]) -> Result<(), Error> {
-    let split = front_matter::split(bytes);
-    let Some(text) = split.yaml().and_then(|it| std::str::from_utf8(it).ok()) else { return Ok(()) };
-    let Ok(tree) = yaml::parse(text) else { return Ok(()) };
-    let Some((key, value)) = tree.root().find_entry("metadata") else { return Ok(()) };
-    let mut at = key.span().start;
-    let mut is_commented = false;
-    scalars(value, &mut |it| {
-        let span = it.span();
-        let is_block = matches!(it.style(), Style::Literal | Style::Folded);
-        // There may be a comment after the `|` of a block scalar.
-        let head = if is_block { text[span.clone()].find('\n').unwrap_or(0) } else { 0 };
-        is_commented |= text.get(at..span.start + head).is_some_and(|it| it.contains('#'));
-        at = span.end;
-    });
-    at = at.max(value.outer_span().end);
-    let rest = text[at..].lines().next().filter(|_| !text[..at].ends_with('\n')).unwrap_or_default();
-    if !is_commented && !rest.contains('#') {
-        return Ok(());
-    }
-    let begin = text.as_ptr() as usize - bytes.as_ptr() as usize;
-    let place = line_index::place(bytes, begin + key.span().start);
-    Err(Error::Edit {
-        code: "layout",
-        path: path.to_owned(),
-        line: place.line,
-        column: place.column,
-        reason: "there are comments in `metadata`, which would be lost".to_owned(),
-        by_hand: "change it in an editor".to_owned(),
-    })
-}
-
-/// Calls `found` for each key and each value, except collections and aliases, in the order of the text.
-fn scalars(view: View<'_>, found: &mut impl FnMut(View<'_>)) {
-    match view.kind() {
-        _ if view.is_alias() => {}
-        Kind::Map => view.own_entries().for_each(|(key, value)| {
-            scalars(key, found);
-            scalars(value, found);
-        }),
-        Kind::List => view.items().for_each(|it| scalars(it, found)),
-        Kind::Null | Kind::Bool | Kind::Number | Kind::Text => found(view),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_comments_stand_in_the_way() {
-        for (metadata, is_refused) in [
-            ("metadata:\n  a: 1\n", false),
-            ("metadata:\n  a: 1 # why\n", true),
-            ("metadata: # why\n  a: 1\n", true),
-            ("metadata:\n  # why\n  a: 1\n", true),
-            ("metadata:\n  a: '# no'\n  \"b#\": [c#d, {e: f#g}]\n", false),
-            ("metadata:\n  a: '# no'\n  b: [1, # why\n    2]\n", true),
-            ("metadata:\n  a: |\n    # no\n    text\n", false),
-            ("metadata:\n  a: | # why\n    text\n", true),
-            ("metadata:\n  a: >-\n    # no\nresult: '#'\n", false),
-            ("metadata: {a: '#'} # why\n", true),
-            ("metadata: {a: , b: ~}\nresult: 1 # another's\n", false),
-        ] {
-            let file = format!("---\n{metadata}---\n");
-            assert_eq!(refuse_comments("a/step-1.md", file.as_bytes()).is_err(), is_refused, "{metadata}");
-        }
+    match is_left {
+        _ if entries.is_empty() => None,
+        true => Some(Change::SetEntries { key, entries }),
+        false => Some(Change::Remove { key }),
     }
 }

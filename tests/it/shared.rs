@@ -1,4 +1,5 @@
-//! One plans directory with two state directories, as in two containers, and the privacy of state.
+//! One plans directory with two state directories, as in two containers. Other tests here check that other users have no
+//! access to the state and to the socket.
 #![expect(clippy::disallowed_methods, reason = "tests start processes, and read files")]
 #![expect(clippy::unwrap_used, reason = "a failed step of the test is a failed test")]
 

@@ -10,8 +10,7 @@
 //! | after the merge | repair | by |
 //! |---|---|---|
 //! | an attempt or note of a side is in none of the step's files | that side's version is merged into the step | `recover` |
-//! | both sides have the same file of a step, and a rebase that left out merge commits lost an attempt or note | the file of
-//! the sides is merged into the step | `recover` |
+//! | a rebase lost an attempt or note of a file that is the same on both sides | that file is merged in | `recover` |
 //! | a step that each side has once is there twice | the two are merged | `reunite`, `wrong` |
 //! | a step has a status that neither side has | it is merged again from both sides | `reunite`, `wrong` |
 //! | a step's attempts are in another file, such as its removed copy | they go into the step | `reunite`, `wrong` |
@@ -21,8 +20,8 @@
 //!
 //! If a file was edited since the merge, or its versions conflict, `recover` adds only attempts and notes, and `reunite`
 //! does nothing. `bring_back` is an exception: if the versions of a missing step conflict, it writes the text of OURS with
-//! the attempts and notes of THEIRS. After a rebase, a step's text of THEIRS is not brought back if no commit that the
-//! rebase made contains it, because a person may have dropped its commit.
+//! the attempts and notes of THEIRS. After a rebase, a step of THEIRS is brought back only if a commit that the rebase made
+//! contains it. Otherwise a person may have dropped the step's commit.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;

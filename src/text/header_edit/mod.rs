@@ -5,6 +5,7 @@
 //! data with exactly that change. The module knows nothing about plans, except where a few keys belong (see [`edit`]).
 
 mod arrange;
+mod entries;
 mod flow_items;
 mod insert;
 mod items;
@@ -22,6 +23,7 @@ mod value;
 mod verify;
 
 pub use arrange::{Part, Written, arranged, written};
+pub use entries::EntryChange;
 pub use pieces::{Piece, Pieces, pieces};
 pub use refusal::EditError;
 pub use transfer::append_from;
@@ -37,6 +39,9 @@ pub enum Change {
     Append { key: String, item: NewValue },
     /// Removes a key; if there is no such key, nothing changes.
     Remove { key: String },
+    /// Sets and removes entries of the mapping at a key. If the key is missing or its value is no mapping or an empty one, it
+    /// gets a mapping of the new entries. At least one entry must be left.
+    SetEntries { key: String, entries: Vec<EntryChange> },
     /// Replaces the item of a list at `index`, which counts from zero.
     SetItem { key: String, index: usize, value: NewValue },
     /// Removes the item of a list at `index`, which counts from zero.
@@ -72,6 +77,7 @@ impl Change {
             Self::Set { key, .. }
             | Self::Append { key, .. }
             | Self::Remove { key }
+            | Self::SetEntries { key, .. }
             | Self::SetItem { key, .. }
             | Self::RemoveItem { key, .. } => key,
         }
@@ -82,7 +88,7 @@ impl Change {
             Self::Set { value, .. } | Self::Append { item: value, .. } | Self::SetItem { value, .. } => {
                 Some(value)
             }
-            Self::Remove { .. } | Self::RemoveItem { .. } => None,
+            Self::Remove { .. } | Self::SetEntries { .. } | Self::RemoveItem { .. } => None,
         }
     }
 }

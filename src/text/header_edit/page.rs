@@ -3,7 +3,7 @@
 use super::refusal::{BUG, FILE_FULL, LAYOUT};
 use super::render::Renderer;
 use super::sheet::{Reach, Sheet, Splice};
-use super::{Change, EditError, insert, items, list, remove, replace, verify};
+use super::{Change, EditError, entries, insert, items, list, remove, replace, verify};
 use crate::text::front_matter::{self, Header, MAX_FILE, MAX_FRONT_MATTER};
 use crate::text::yaml::{self, Tree, View};
 use std::ops::Range;
@@ -96,6 +96,9 @@ impl Page {
 
 fn check_values(change: &Change) -> Result<(), EditError> {
     super::value::check_key(change.key())?;
+    if let Change::SetEntries { entries, .. } = change {
+        entries::new_map(entries).check()?;
+    }
     change.value().map_or(Ok(()), super::NewValue::check)
 }
 
@@ -112,6 +115,7 @@ fn plan(sheet: &Sheet<'_>, change: &Change, order: &[&str]) -> Result<Vec<Splice
         },
         Change::Append { key, item } => list::append(sheet, key, item, order),
         Change::Remove { key } => remove::key(sheet, key),
+        Change::SetEntries { key, entries } => entries::set(sheet, key, entries, order),
         Change::SetItem { key, index, value } => list::set_item(sheet, key, *index, value),
         Change::RemoveItem { key, index } => list::remove_item(sheet, key, *index),
     }
@@ -120,12 +124,16 @@ fn plan(sheet: &Sheet<'_>, change: &Change, order: &[&str]) -> Result<Vec<Splice
 /// Adds a front matter to a file that has none. The new lines end as the file's first line does, or with LF if that line
 /// has no ending.
 fn create(bytes: &[u8], change: &Change) -> Result<Option<Vec<u8>>, EditError> {
-    let list;
+    let (list, map);
     let (key, value) = match change {
         Change::Set { key, value } => (key, value),
         Change::Append { key, item } => {
             list = super::NewValue::List(vec![item.clone()]);
             (key, &list)
+        }
+        Change::SetEntries { key, entries } => {
+            map = entries::new_map(entries);
+            (key, &map)
         }
         Change::Remove { .. } => return Ok(None),
         Change::SetItem { .. } | Change::RemoveItem { .. } => return Err(list::no_such_item(0)),

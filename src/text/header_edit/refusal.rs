@@ -70,6 +70,7 @@ fn by_hand(code: &str, change: &Change) -> String {
     let rest = match change {
         Change::Set { value, .. } => format!("set `{}`", render.entry(key, value, 0)),
         Change::Append { item, .. } => format!("add to `{key}`: `{}`", render.item(item, 2, " ")),
+        Change::SetEntries { .. } => format!("change `{key}` in an editor"),
         Change::Remove { .. } => format!("remove the entry `{key}`"),
         Change::SetItem { index, value, .. } => {
             format!("replace item {} of `{key}` by `{}`", index + 1, render.item(value, 2, " "))

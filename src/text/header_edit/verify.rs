@@ -3,7 +3,7 @@
 //! The check does not depend on how edits are made: it compares the meaning of two texts.
 
 use super::refusal::BUG;
-use super::{Change, EditError, NewValue};
+use super::{Change, EditError, EntryChange, NewValue};
 use crate::text::front_matter;
 use crate::text::yaml::{Comparison, Kind, View};
 
@@ -69,6 +69,7 @@ impl<'a> Expected<'a> {
         match change {
             Change::Set { value, .. } => value.matches(new),
             Change::Remove { .. } => false,
+            Change::SetEntries { entries, .. } => self.entries_are(old, new, entries),
             Change::Append { item, .. } => {
                 let count = old.map_or(0, View::len);
                 self.items_are(old, new, |nth| if nth == count { Item::New(item) } else { Item::Old(nth) })
@@ -83,6 +84,24 @@ impl<'a> Expected<'a> {
                     && old.is_some_and(|it| it.len() == new.len() + 1)
             }
         }
+    }
+
+    /// Whether the new mapping has the old entries in their order, with these changes.
+    fn entries_are(&mut self, old: Option<View<'a>>, new: View<'a>, changes: &[EntryChange]) -> bool {
+        let wanted = |key: View<'_>| changes.iter().find(|it| key.text() == Some(&*it.0)).map(|it| &it.1);
+        let old =
+            old.filter(|it| it.kind() == Kind::Map).map_or_else(Vec::new, |it| it.own_entries().collect());
+        let mut old = old.into_iter().filter(|it| wanted(it.0).is_none());
+        let mut n_set = 0;
+        let is_fine = |(key, value): Entry<'a>| match wanted(key) {
+            Some(wanted) => {
+                n_set += 1;
+                wanted.as_ref().is_some_and(|it| it.matches(value))
+            }
+            None => old.next().is_some_and(|it| self.seen.same(it.0, key) && self.seen.same(it.1, value)),
+        };
+        let are_fine = new.kind() == Kind::Map && new.own_entries().all(is_fine);
+        are_fine && n_set == changes.iter().filter(|it| it.1.is_some()).count() && old.next().is_none()
     }
 
     /// Whether each item of the new list is the one that `expected` returns for its index.

@@ -1,4 +1,4 @@
-//! Wrappers of the tools for steps.
+//! The tools for steps in the set `compat`.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
