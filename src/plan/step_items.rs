@@ -93,7 +93,7 @@ fn of_markdown(plan: &Plan, text: &str, words: &Words) -> Result<(Vec<StepItem>,
     let has_more = !steps_are_in(&around) && around.lines().any(|it| !it.trim().is_empty() && !is_title(it));
     let headings =
         steps.iter().map(|(_, it)| it.text.lines().next().unwrap_or_default().trim_start_matches("# "));
-    let labels: Vec<Option<StepNumber>> = headings.map(own_number).collect();
+    let labels: Vec<Option<StepNumber>> = headings.map(|it| own_name(it).map(|name| name.0)).collect();
     let counted: Vec<StepNumber> = steps.iter().map(|(number, _)| number.clone()).collect();
     let numbers = Numbers { labels, counted };
     let mut items = Vec::new();
@@ -105,6 +105,13 @@ fn of_markdown(plan: &Plan, text: &str, words: &Words) -> Result<(Vec<StepItem>,
             Change::Set { key, value: NewValue::Text(title) } if key == "title" => Some(title.clone()),
             _ => None,
         });
+        // An item that only names a step does not change the step's title.
+        let is_name = own_name(heading).is_some_and(|it| it.1.is_empty());
+        let step = numbers.labels[nth]
+            .as_ref()
+            .filter(|_| is_name)
+            .and_then(|it| plan.steps.iter().find(|step| step.id.number == *it));
+        let said = step.map(|it| it.title.clone()).or(said);
         let named = |it: &Change| matches!(it.key(), "title" | "depends" | "id");
         items.push(StepItem {
             title: said.unwrap_or_else(|| heading.to_owned()),
@@ -171,12 +178,18 @@ fn is_title(line: &str) -> bool {
     line.starts_with("# ")
 }
 
-/// Returns the number in `step-2: …`, which identifies a step. The number in `2. …` is only a list number.
-fn own_number(heading: &str) -> Option<StepNumber> {
+/// Returns the number in `step-2: …`, which identifies a step, and the text after the name. The number in `2. …` is only a list
+/// number.
+fn own_name(heading: &str) -> Option<(StepNumber, &str)> {
     let start = heading.trim_start_matches(['[', '*', '`']);
     let (word, rest) = start.split_at_checked("step-".len())?;
     let rest = word.eq_ignore_ascii_case("step-").then_some(rest)?;
-    references::number_at(rest).parse().ok()
+    let number = references::number_at(rest);
+    let behind = &rest[number.len()..];
+    // The name can be the text of a link.
+    let target = behind.strip_prefix("](").and_then(|it| it.split_once(')'));
+    let behind = target.map_or(behind, |it| it.1).trim_matches([']', '*', '`', ':', ' ']);
+    Some((number.parse().ok()?, behind))
 }
 
 struct Numbers {

@@ -91,6 +91,10 @@ fn label_in(whole: &str) -> Option<(Rank, Range<usize>, usize)> {
         return None;
     }
     let is_mark = |c: char| c.is_whitespace() || ".):—–-*]".contains(c) || (c == '`' && is_marked);
+    // The target of a link whose text is the label, as in `[step-1](step-1.md): Title`.
+    let target =
+        after.strip_prefix("](").filter(|_| whole[..start].ends_with('[')).and_then(|it| it.split_once(')'));
+    let after = target.map_or(after, |it| it.1);
     let rest = whole.len() - after.trim_start_matches(is_mark).len();
     let at = whole.len() - behind.len();
     Some((rank, at..at + number.len(), rest))
@@ -172,6 +176,9 @@ mod tests {
         check("3.1 Models", Some((Rank::Bare, "3.1", "Models")));
         check("1. Models", Some((Rank::Bare, "1", "Models")));
         check("Task 10", Some((Rank::Step, "10", "")));
+        check("[step-1](step-1.md): One", Some((Rank::Step, "1", "One")));
+        check("**[Step 2](step-2.md)**: Two", Some((Rank::Step, "2", "Two")));
+        check("step-3: [Three](x.md)", Some((Rank::Step, "3", "[Three](x.md)")));
         check("`Task 1`: Set up", Some((Rank::Step, "1", "Set up")));
         check("Task 1: `a` and `b`", Some((Rank::Step, "1", "`a` and `b`")));
         check("`3.1 a` Models", None);

@@ -48,6 +48,8 @@ fn lists_are_read_in_markdown_and_json() {
     );
     check_read("- step-1: A\n- step-2: B (depends: step-1)\n", &["1|A|", "2|B|#0"]);
     check_read("- step-8: A (depends: step-7)\n- step-9: B (depends: q:3)\n", &["8|A|p:7", "9|B|q:3"]);
+    check_read("- [step-1](step-1.md): A\n- [step-2](step-2.md): B\n", &["1|A|", "2|B|"]);
+    check_read("- step-7\n- [step-7](step-7.md)\n- step-8\n", &["7|Seven|", "7|Seven|", "8|step-8|"]);
     check_read("# Plan\n\n## Step 1: A\n\ntext\n\n## Step 2: B\n", &["|A|", "|B|"]);
     check_read("- A\n- step-9: B (depends: 1)\n", &["|A|", "9|B|p:1"]);
     check_read(r#"["A", "B"]"#, &["|A|", "|B|"]);
