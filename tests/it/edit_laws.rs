@@ -8,7 +8,7 @@
 use crate::front_matter_gen::{Counts, Sample, sample};
 use crate::random::Random;
 use planwatch::text::front_matter;
-use planwatch::text::header_edit::{self, Change, EditError, NewValue};
+use planwatch::text::header_edit::{self, Change, EditError, EntryChange, NewValue};
 use planwatch::text::scalar::{self, Place};
 use planwatch::text::yaml::{self, Kind, Style, View};
 use serde_yaml::Value as Yaml;
@@ -235,13 +235,30 @@ fn random_change(random: &mut Random, file: &Sample) -> Change {
     if let Some(value) = random_items(random, file, &key) {
         return Change::Set { key, value };
     }
-    match random.below(10) {
+    match random.below(13) {
+        10.. => Change::SetEntries { entries: random_entries(random, file, &key), key },
         0..=3 => Change::Set { key, value: random_value(random, 2) },
         4..=6 => Change::Append { key, item: random_value(random, 2) },
         7 => Change::Remove { key },
         8 => Change::SetItem { key, index: random.below(4), value: random_value(random, 1) },
         _ => Change::RemoveItem { key, index: random.below(4) },
     }
+}
+
+/// Changes of entries of the mapping at `key`. At least one entry is set.
+fn random_entries(random: &mut Random, file: &Sample, key: &str) -> Vec<EntryChange> {
+    let tree = yaml::parse(&yaml_of(&file.bytes)).ok();
+    let map = tree.as_ref().and_then(|it| it.root().find_entry(key)).map(|it| it.1);
+    let own = map.into_iter().flat_map(|it| it.own_entries()).filter_map(|it| it.0.text().map(str::to_owned));
+    let mut keys: Vec<String> = own.filter(|it| it != "<<" && !random.one_in(2)).collect();
+    keys.extend(["new", "b c"].iter().take(1 + random.below(2)).map(|it| (*it).to_owned()));
+    keys.dedup();
+    let last = keys.len() - 1;
+    let change = |(nth, key): (usize, String)| {
+        let is_removed = nth < last && random.one_in(3);
+        (key, (!is_removed).then(|| random_value(random, 1)))
+    };
+    keys.into_iter().enumerate().map(change).collect()
 }
 
 /// The items of the list at `key` after up to two changes: an item is removed, two items are exchanged, or a new one is
@@ -351,6 +368,21 @@ fn expect_data(before: &Yaml, after: &[u8], change: &Change) -> Result<(), Strin
             list.insert(*index, as_yaml(value)?);
         }
         Change::RemoveItem { index, .. } => drop(item(map.get_mut(&key), *index)?),
+        Change::SetEntries { entries, .. } => {
+            let value = map.entry(key.clone()).or_insert(Yaml::Null);
+            untag(value);
+            if !value.is_mapping() {
+                *value = Yaml::Mapping(serde_yaml::Mapping::new());
+            }
+            let of_key = value.as_mapping_mut().ok_or("no mapping")?;
+            for (name, new) in entries {
+                let name = key_of(of_key, name);
+                match new {
+                    Some(new) => drop(of_key.insert(name, as_yaml(new)?)),
+                    None => drop(of_key.remove(&name)),
+                }
+            }
+        }
     }
     let mut is = data(after).map_err(|it| format!("unreadable: {it}\n{}", String::from_utf8_lossy(after)))?;
     for value in [&mut expected, &mut is].into_iter().filter_map(|it| it.get_mut(&key)) {
