@@ -84,3 +84,20 @@ fn steps_with_long_ranges_and_steps_with_errors_survive() {
     let all = place.text("plans/faulty/step-122.md").replace("faulty:", "again:");
     assert_eq!(all, place.text("plans/again/step-122.md"));
 }
+
+#[test]
+fn a_page_depends_only_on_the_files() {
+    let place = Place::new();
+    place.write("plans/p/plan.md", "---\nstatus: active\n---\n# P\n");
+    place.write("plans/p/step-1.md", "# Step 1\n\nDo it.\n");
+    // While the run has not settled the step yet, its claim is only in the records of this machine.
+    place.write(
+        "agent.sh",
+        "planwatch done \"$PLANWATCH_STEP\" -q\nplanwatch export p --format html -o here.html -q\ncp -r plans copy\n",
+    );
+    place.run_with(&["run", "p", "--command", "sh ./agent.sh"]).ok_code();
+    std::fs::remove_dir_all(place.file("copy/.planwatch")).expect("the run has made it");
+    place.run("--plans copy export p --format html -o there.html").ok_code();
+    assert!(place.text("there.html").contains("completed"));
+    assert_eq!(place.text("here.html"), place.text("there.html"));
+}

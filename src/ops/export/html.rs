@@ -50,6 +50,11 @@ pub(super) fn page(
     let plan = if is_archived { plans.archived(&id) } else { plans.get(&id) };
     let steps = |plan: &crate::plan::model::Plan| plan.steps.iter().map(|it| views.step(plan, it)).collect();
     let steps: Vec<StepShape> = plan.map(steps).unwrap_or_default();
+    let of_files = |it: &PlanShape| {
+        let id = PlanId::new(it.id.clone());
+        plans.get(&id).map_or_else(|| it.clone(), |it| views.plan(it))
+    };
+    let children = shown.children.iter().map(of_files).collect();
     let path = plan.map(|it| it.path.as_str()).unwrap_or_default();
     let file = context.plans.read(path.as_ref()).map(|it| it.bytes).unwrap_or_default();
     let directory = path.rsplit_once('/').map_or("", |it| it.0).to_owned();
@@ -58,13 +63,16 @@ pub(super) fn page(
     insights.reverse();
     let own = Some((shown.plan.id.clone(), steps.iter().map(|it| it.number.clone()).collect()));
     let reach = Reach { context, own, site: site.map(|plans| Site { plans, way: "" }) };
-    let page = Page { shown, steps, directory, file, insights, reach };
-    Ok(document(&page.shown.plan.title, &page.main()).into_string())
+    let plan = plan.map_or_else(|| shown.plan.clone(), |it| views.plan(it));
+    let page = Page { shown, plan, children, steps, directory, file, insights, reach };
+    Ok(document(&page.plan.title, &page.main()).into_string())
 }
 
 struct Page<'a> {
     shown: &'a ShownPlan,
-    /// The steps as they are in the files, without this machine's records of claims.
+    /// The plan, the plans of a program, and the steps as they are in the files, without this machine's records of claims.
+    plan: PlanShape,
+    children: Vec<PlanShape>,
     steps: Vec<StepShape>,
     /// The plan's directory, relative to the plans directory.
     directory: String,
@@ -95,7 +103,7 @@ fn document(title: &str, main: &Markup) -> Markup {
 
 impl Page<'_> {
     fn plan(&self) -> &PlanShape {
-        &self.shown.plan
+        &self.plan
     }
 
     fn main(&self) -> Markup {
@@ -120,9 +128,9 @@ impl Page<'_> {
     /// The plans of a program.
     fn children(&self) -> Markup {
         html! {
-            @if !self.shown.children.is_empty() {
+            @if !self.children.is_empty() {
                 h2 { "Plans" }
-                (index::table(&self.shown.children, &self.reach))
+                (index::table(&self.children, &self.reach))
             }
         }
     }
