@@ -24,6 +24,7 @@ use crate::plan::read::{self, STEP_KEYS};
 use crate::plan::references::{self, MovedFile};
 use crate::store::{load, steps_list_line, transaction};
 use crate::text::header_edit::{Change, NewValue};
+use crate::text::scalar::{self, Place};
 use crate::text::yaml::{Kind, Style, Tree, View};
 
 /// The edits that replace a dependency, and hints about what a person has to do.
@@ -298,9 +299,10 @@ fn respelled(own: &PlanId, item: View<'_>, new: &StepId) -> NewValue {
     let is_of_same_plan = references::read_item(own, old).is_some_and(|it| it.plan == new.plan);
     let text = references::respelled(own, old, new);
     let is_plain = !matches!(item.style(), Style::Single | Style::Double);
+    let is_simple = scalar::is_plain(new.plan.as_str(), Place::Flow);
     match item.kind() {
-        // If the item was a plain scalar, the same text with another number can be one, too.
-        Kind::Text if is_plain && is_of_same_plan => NewValue::Word(text),
+        // If the item was a plain scalar, the same text with another number or another simple name can be one, too.
+        Kind::Text if is_plain && (is_of_same_plan || is_simple) => NewValue::Word(text),
         Kind::Text => NewValue::Text(text),
         _ => dependency_item(own, new),
     }
@@ -330,6 +332,9 @@ mod tests {
         check("[p:2]", &["4"], "[p:4]");
         check("['2']", &["4"], "['4']");
         check("[\"2\"]", &["q:4"], "[\"q:4\"]");
+        check("[p:2]", &["q:4"], "[q:4]");
+        check("[p:2]", &["1a:4"], "[\"1a:4\"]");
+        check("[ 2 ]", &[], "[ ]");
         check("\n  - step-2   # first\n  - p:1", &["2.5"], "\n  - step-2.5   # first\n  - p:1");
         check("\n- 2\n- 3", &["q:4"], "\n- q:4\n- 3");
     }

@@ -144,7 +144,10 @@ pub(super) fn member(sheet: &Sheet<'_>, members: &[Range<usize>], nth: usize) ->
             let lines = sheet.lines;
             let is_alone =
                 lines.is_first_on_line(own.start) && lines.after_blanks(end) == lines.text_end(end);
-            if is_alone { lines.start(own.start)..lines.end(end) } else { own.start..end }
+            // `[ 1 ]` becomes `[ ]`.
+            let is_only = members.len() == 1 && !lines.is_first_on_line(own.start);
+            let start = if is_only { lines.before_blanks(own.start) } else { own.start };
+            if is_alone { lines.start(own.start)..lines.end(end) } else { start..end }
         }
     }
 }
