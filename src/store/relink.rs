@@ -298,7 +298,7 @@ fn respelled(own: &PlanId, item: View<'_>, new: &StepId) -> NewValue {
     let Some(old) = item.text() else { return dependency_item(own, new) };
     let is_of_same_plan = references::read_item(own, old).is_some_and(|it| it.plan == new.plan);
     let text = references::respelled(own, old, new);
-    let is_plain = !matches!(item.style(), Style::Single | Style::Double);
+    let is_plain = item.style() == Style::Plain;
     let is_simple = scalar::is_plain(new.plan.as_str(), Place::Flow);
     match item.kind() {
         // If the item was a plain scalar, the same text with another number or another simple name can be one, too.
@@ -335,6 +335,7 @@ mod tests {
         check("[p:2]", &["q:4"], "[q:4]");
         check("[p:2]", &["1a:4"], "[\"1a:4\"]");
         check("[ 2 ]", &[], "[ ]");
+        check("\n  - |-\n    a\n    b:3\n  - |-\n    p:2", &["4"], "\n  - |-\n    a\n    b:3\n  - |-\n    p:4");
         check("\n  - step-2   # first\n  - p:1", &["2.5"], "\n  - step-2.5   # first\n  - p:1");
         check("\n- 2\n- 3", &["q:4"], "\n- q:4\n- 3");
     }
