@@ -277,6 +277,41 @@ fn a_wrong_first_message_is_reported_in_one_sentence() {
     assert!(stderr.lines().count() <= 2 && ended.stdout.is_empty(), "{stderr}");
 }
 
+#[test]
+fn invalid_parameters_of_a_known_method_are_reported_as_such() {
+    let place = Place::with_examples();
+    let mut client = Client::legacy(&place, &json!({}));
+    let argument = json!({"name": "plan", "value": "f"});
+    for (method, params, code, message) in [
+        ("tools/call", None, -32602, "the parameters of tools/call are not valid: missing field `name`"),
+        ("tools/call", Some(json!({"name": 5})), -32602, "invalid type: integer `5`"),
+        ("tools/call", Some(json!({"name": "briefing", "arguments": [1]})), -32602, "invalid type: sequence"),
+        ("tools/call", Some(json!({"name": "briefing", "arguments": "x"})), -32602, "invalid type: string"),
+        ("resources/read", Some(json!({})), -32602, "missing field `uri`"),
+        ("resources/subscribe", Some(json!({"uri": 1})), -32602, "invalid type: integer `1`"),
+        ("prompts/get", Some(json!({})), -32602, "missing field `name`"),
+        (
+            "completion/complete",
+            Some(json!({"ref": {"type": "x"}, "argument": argument})),
+            -32602,
+            "unknown variant `x`",
+        ),
+        ("initialize", Some(json!({"protocolVersion": 5})), -32602, "the parameters of initialize"),
+        ("no/such", Some(json!({})), -32601, "no/such"),
+        ("logging/setLevel", Some(json!({})), -32601, "logging/setLevel"),
+    ] {
+        let mut request = json!({"jsonrpc": "2.0", "id": 3, "method": method});
+        if let Some(params) = params {
+            request["params"] = params;
+        }
+        client.send(&request);
+        let error = client.receive()["error"].clone();
+        assert_eq!(error["code"], code, "{request}: {error}");
+        assert!(error["message"].as_str().is_some_and(|it| it.contains(message)), "{request}: {error}");
+    }
+    assert_eq!(client.end(), 0);
+}
+
 /// Whether a call is refused, and its answer.
 fn answer_of(client: &mut Client, name: &str, arguments: &Value) -> (bool, Value) {
     client.call(name, arguments, &json!({}));
