@@ -268,13 +268,48 @@ fn a_wrong_first_message_is_reported_in_one_sentence() {
     command.arg("mcp").stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().expect("the binary starts");
     let mut input = child.stdin.take().expect("it is piped");
-    writeln!(input, "{}", json!({"jsonrpc": "2.0", "method": "notifications/initialized"}))
-        .expect("it reads");
+    writeln!(input, "{}", json!({"jsonrpc": "2.0", "id": 1, "result": {}})).expect("it reads");
     drop(input);
     let ended = child.wait_with_output().expect("it ends");
     let stderr = String::from_utf8_lossy(&ended.stderr).into_owned();
     assert!(stderr.starts_with("error[protocol]: the first message must be"), "{stderr}");
     assert!(stderr.lines().count() <= 2 && ended.stdout.is_empty(), "{stderr}");
+}
+
+#[test]
+fn a_notification_before_the_session_is_ignored() {
+    let place = Place::with_examples();
+    let mut client = Client::new(&place);
+    let initialized = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
+    let initialize = |version: &Value| {
+        let info = json!({"name": "x", "version": "1"});
+        let params = json!({"protocolVersion": version, "capabilities": {}, "clientInfo": info});
+        json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params})
+    };
+    let cancelled = json!({"requestId": 9});
+    client.send(&json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": cancelled}));
+    client.send(&initialized);
+    client.send(&initialize(&json!(5)));
+    assert_eq!(client.receive()["error"]["code"], -32602);
+    client.send(&initialized);
+    client.send(&initialize(&json!("2025-06-18")));
+    assert_eq!(client.receive()["result"]["protocolVersion"], "2025-06-18");
+    client.send(&initialized);
+    client.call("list_plans", &json!({}), &json!({}));
+    assert_eq!(client.receive()["id"], 7);
+    assert_eq!(client.end(), 0);
+    // A session without `initialize` begins with its first call, so a later cancellation reaches the library.
+    let mut client = Client::new(&place);
+    client.send(&initialized);
+    let mut listen = modern();
+    listen["notifications"] = json!({"toolsListChanged": true});
+    client.send(&json!({"jsonrpc": "2.0", "id": 1, "method": "subscriptions/listen", "params": listen}));
+    assert_eq!(client.receive()["method"], "notifications/subscriptions/acknowledged");
+    let cancelled = json!({"requestId": 1});
+    client.send(&json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": cancelled}));
+    client.call("list_plans", &json!({}), &modern());
+    assert_eq!(client.receive()["id"], 7);
+    assert_eq!(client.end(), 0);
 }
 
 #[test]

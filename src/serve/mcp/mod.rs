@@ -15,6 +15,7 @@ mod knowledge;
 mod lines;
 mod lookup;
 mod message;
+mod opening;
 mod prompts;
 mod read;
 mod renewal;

@@ -16,6 +16,7 @@ use crate::api::error::Error;
 use crate::serve::mcp::Planwatch;
 use crate::serve::mcp::drain::DrainedTransport;
 use crate::serve::mcp::lines::Lines;
+use crate::serve::mcp::opening::OpeningTransport;
 
 /// The maximum length of a line in bytes. A longer line is discarded and refused, so that a line without an end does not
 /// fill the memory. The limit is far above that of a plan file. So a text that is too long for a file is refused by the
@@ -41,7 +42,8 @@ pub fn stdio(server: Planwatch) -> Result<(), Error> {
             let server = server.clone();
             move || server.inner.beginnings.end()
         };
-        let transport = DrainedTransport::new(Lines::new(input, output, MAX_LINE), is_at_work, at_end);
+        let lines = OpeningTransport::new(Lines::new(input, output, MAX_LINE));
+        let transport = DrainedTransport::new(lines, is_at_work, at_end);
         let running = tokio::select! {
             running = server.clone().serve(transport) => running,
             () = line.broken.notified() => return Ok(()),
