@@ -125,6 +125,22 @@ fn the_routes_for_scripts_answer_their_examples_as_declared() {
     assert_eq!(checked.count(), 8);
 }
 
+#[test]
+fn every_route_refuses_an_unknown_parameter() {
+    let place = Place::with_examples();
+    let server = Server::open(&place);
+    let before = tree(&place.work());
+    for (method, path, operation) in operations(&document(&server)) {
+        let body = &operation["requestBody"]["content"]["application/json"]["example"];
+        let url = example_path(&path, operation);
+        let url = format!("{url}{}bye=ann", if url.contains('?') { '&' } else { '?' });
+        let answer = server.json_with(&method, &url, "", body);
+        assert_eq!(answer.problem(), (400, "parameter-invalid".to_owned()), "{method} {url}: {answer:?}");
+        assert_eq!(answer.json()["detail"], "the parameter `bye` is not known", "{method} {url}");
+    }
+    assert_eq!(tree(&place.work()), before);
+}
+
 /// Method, route, path, body; status and code.
 type Refusal = (&'static str, &'static str, &'static str, Value, (u16, &'static str));
 
@@ -134,7 +150,9 @@ fn refusals_are_as_declared() {
     let server = Server::open(&place);
     let document = document(&server);
     let (route, done) = ("/api/steps/{id}/done", "/api/steps/feature-auth:2/done");
-    let cases: [Refusal; 18] = [
+    let next = ("/api/plans/{id}/next-step", "/api/plans/feature-auth/next-step?by=ann");
+    let cases: [Refusal; 19] = [
+        ("GET", next.0, next.1, Value::Null, (400, "parameter-invalid")),
         ("GET", "/api/list/{id}", "/api/list/nowhere", Value::Null, (404, "not-found")),
         ("GET", "/api/list/{id}", "/api/list/feature-auth:2", Value::Null, (404, "not-found")),
         ("GET", "/api/list", "/api/list?limit=0", Value::Null, (400, "parameter-invalid")),

@@ -27,9 +27,10 @@ use axum::body::Bytes;
 use axum::extract::{FromRequest, FromRequestParts, Query, RawPathParams, Request, State};
 use axum::http::header::{LINK, LOCATION};
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri};
+use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodFilter, MethodRouter, get, on};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::api::context::Context;
 use crate::api::precondition;
@@ -40,7 +41,7 @@ use crate::serve::http::problem::Problem;
 use crate::serve::http::state::App;
 
 use call::{Call, Reply};
-use route::Route;
+use route::{Parameter, Route};
 
 pub use document::markdown;
 
@@ -66,14 +67,38 @@ pub fn commands() -> Vec<&'static str> {
 
 /// Whether a route answers this method at this path.
 pub(super) fn is_declared(method: &Method, path: &str) -> bool {
-    static ALL: LazyLock<Vec<(Method, &'static str)>> =
-        LazyLock::new(|| table().into_iter().map(|it| (it.verb, it.path)).collect());
+    parameters_of(method, path).is_some()
+}
+
+/// The parameters of the route that answers this method at this path.
+fn parameters_of(method: &Method, path: &str) -> Option<&'static [Parameter]> {
+    type Declared = (Method, &'static str, Vec<Parameter>);
+    static ALL: LazyLock<Vec<Declared>> =
+        LazyLock::new(|| table().into_iter().map(|it| (it.verb, it.path, it.parameters)).collect());
     let is_at = |declared: &str| {
         let (mut own, mut asked) = (declared.split('/'), path.split('/'));
         own.by_ref().all(|it| asked.next().is_some_and(|name| it.starts_with('{') || it == name))
             && asked.next().is_none()
     };
-    ALL.iter().any(|(of, declared)| of == method && is_at(declared))
+    let found = ALL.iter().find(|(of, declared, _)| of == method && is_at(declared));
+    found.map(|(.., parameters)| parameters.as_slice())
+}
+
+/// Checks the query of a request to a route that another module handles.
+pub(super) async fn check_query(request: Request, next: Next) -> Response {
+    let method = if request.method() == Method::HEAD { &Method::GET } else { request.method() };
+    let parameters = parameters_of(method, request.uri().path());
+    match parameters.map(|it| query_of(request.uri(), it)) {
+        Some(Err(problem)) => problem.into_response(),
+        _ => next.run(request).await,
+    }
+}
+
+fn query_of(uri: &Uri, parameters: &[Parameter]) -> Result<Map<String, Value>, Problem> {
+    let Query(pairs) =
+        Query::<Vec<(String, String)>>::try_from_uri(uri).map_err(|it| bad_query(&it.body_text()))?;
+    call::read_query(parameters, pairs)
+        .map_err(|it| bad_query(&it.to_string()).hint(it.hint().unwrap_or_default()))
 }
 
 /// The router of the routes that have a handler here.
@@ -110,10 +135,7 @@ async fn answered(app: &App, route: &Arc<Route>, request: Request) -> Result<Sen
     let path = RawPathParams::from_request_parts(&mut parts, app).await;
     let path = path.map_err(|it| Problem::new(StatusCode::BAD_REQUEST, "name-invalid", it.body_text()))?;
     let path = path.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
-    let pairs = Query::<Vec<(String, String)>>::from_request_parts(&mut parts, app).await;
-    let Query(pairs) = pairs.map_err(|it| bad_query(&it.body_text()))?;
-    let query = call::read_query(&route.parameters, pairs)
-        .map_err(|it| bad_query(&it.to_string()).hint(it.hint().unwrap_or_default()))?;
+    let query = query_of(&parts.uri, &route.parameters)?;
     let body = match &route.body {
         None => Value::Null,
         Some(wanted) => {
