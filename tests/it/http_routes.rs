@@ -501,6 +501,7 @@ fn the_document_is_complete_and_consistent() {
             assert!(responses.contains_key(status), "{method} {path}: {status}");
         }
         assert!(responses.keys().any(|it| it.starts_with('2')), "{method} {path}");
+        assert!(!responses.contains_key("408"), "{method} {path}: a slow request is answered with 503");
         assert_eq!(takes_header(operation, "If-Match"), responses.contains_key("412"), "{method} {path}");
         assert_eq!(
             takes_header(operation, "If-None-Match"),

@@ -120,7 +120,6 @@ impl Problem {
             StatusCode::UNSUPPORTED_MEDIA_TYPE => {
                 ("media-type", "a body must be sent as `Content-Type: application/json`")
             }
-            StatusCode::REQUEST_TIMEOUT => ("time-limit", "the request took too long to arrive"),
             it if it.is_server_error() => return Self::internal(),
             _ => ("bad-request", "the request is not understood"),
         };

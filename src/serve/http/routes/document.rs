@@ -10,9 +10,9 @@ use super::{script_api, table};
 use crate::api::schema::{self, PLACE};
 
 /// The error statuses that every route can answer with. In this order, they mean: a bad request; a missing or wrong
-/// token; another origin; a body that is too slow, too large or not JSON; an invalid value; an internal error; a time
-/// limit.
-const EVERY: [u16; 9] = [400, 401, 403, 408, 413, 415, 422, 500, 503];
+/// token; another origin; a body that is too large or not JSON; an invalid value; an internal error; a time limit, also for
+/// a body that arrives too slowly.
+const EVERY: [u16; 8] = [400, 401, 403, 413, 415, 422, 500, 503];
 
 /// The document; `needs_token` says whether every request must have the daemon's token.
 pub(crate) fn document(needs_token: bool) -> Value {
@@ -76,14 +76,13 @@ fn refusal() -> Value {
 }
 
 /// The statuses of refusals, each with its description.
-const REFUSALS: [(u16, &str); 15] = [
+const REFUSALS: [(u16, &str); 14] = [
     (400, "The request is not understood"),
     (401, "The token is missing or wrong"),
     (403, "Not allowed: another host, origin or site; or only a person may do this"),
     (404, "The item does not exist"),
     (405, "The path does not support this method"),
     (406, "No form of the answer is acceptable to the client"),
-    (408, "The request took too long to arrive"),
     (409, "The request conflicts with the current state"),
     (412, "The file was changed in the meantime"),
     (413, "The body is larger than 1 MiB"),
