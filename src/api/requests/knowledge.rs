@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::{Mode, NOT_BLANK, given, yaml};
+use super::{Mode, NOT_BLANK, author, given, yaml};
 use crate::disk::Origin;
 
 /// Records a decision.
@@ -29,6 +29,8 @@ pub struct DecideRequest {
     pub plan: Option<String>,
     /// The step that it is about; not together with `plan`.
     pub step: Option<String>,
+    #[serde(default, deserialize_with = "author")]
+    #[schemars(extend("pattern" = NOT_BLANK))]
     pub by: Option<String>,
     /// Keys of your own.
     #[serde(default, deserialize_with = "yaml")]
@@ -51,6 +53,8 @@ pub struct InsightRequest {
     pub plan: Option<String>,
     #[serde(default)]
     pub tags: Vec<String>,
+    #[serde(default, deserialize_with = "author")]
+    #[schemars(extend("pattern" = NOT_BLANK))]
     pub by: Option<String>,
     #[serde(rename = "dry_run", default)]
     pub mode: Mode,

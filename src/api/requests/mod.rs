@@ -27,6 +27,7 @@ use serde::de::Error;
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 
+use crate::api::error;
 use crate::plan::time::read_seconds;
 use crate::text::scalar;
 
@@ -54,6 +55,19 @@ impl From<bool> for Mode {
     }
 }
 
+/// Whether a text has neither letters nor other visible characters, as [`NOT_BLANK`] says.
+pub fn is_blank(text: &str) -> bool {
+    text.chars().all(|it| it.is_whitespace() || it < ' ')
+}
+
+/// Reads the name of an author or worker. A blank name is refused, because a record with it would name nobody.
+pub fn author_name(text: &str) -> Result<String, error::Error> {
+    if is_blank(text) {
+        return Err(error::Error::usage("the name to record is blank", "give a name, or leave it out"));
+    }
+    Ok(text.to_owned())
+}
+
 /// The schema of a request as an object. Only `step_status` adds a reference to another schema.
 pub(crate) fn schema<R: JsonSchema>() -> Map<String, Value> {
     object(generator().into_root_schema_for::<R>())
@@ -78,6 +92,11 @@ fn object(schema: Schema) -> Map<String, Value> {
 /// Reads a field that is required in JSON, but optional on the command line.
 fn given<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> {
     String::deserialize(from).map(Some)
+}
+
+/// Reads the name of an author or worker ([`author_name`]).
+pub(crate) fn author<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> {
+    Option::<String>::deserialize(from)?.map(|it| author_name(&it).map_err(D::Error::custom)).transpose()
 }
 
 /// Reads an object with user-defined keys, and returns it as a text that the operation parses as YAML.

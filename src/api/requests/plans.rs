@@ -4,7 +4,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
-use super::{Mode, NOT_BLANK};
+use super::{Mode, NOT_BLANK, author};
 use crate::plan::records::Priority;
 
 /// A step of a new plan.
@@ -74,6 +74,8 @@ pub struct NewRequest {
     /// Let each step wait for the one before.
     #[serde(rename = "sequential", default)]
     pub is_sequential: bool,
+    #[serde(default, deserialize_with = "author")]
+    #[schemars(extend("pattern" = NOT_BLANK))]
     pub by: Option<String>,
     /// The template of the plan; `steps` are added after the steps of the template.
     pub template: Option<String>,
@@ -121,6 +123,8 @@ pub struct ReplaceRequest {
     /// The name of the list in errors: a path, or `-`.
     #[serde(skip)]
     pub shown: String,
+    #[serde(default, deserialize_with = "author")]
+    #[schemars(extend("pattern" = NOT_BLANK))]
     pub by: Option<String>,
     /// The `created_by` of new steps. If it is `None`, `by` is used.
     #[serde(skip)]
@@ -147,6 +151,8 @@ pub struct SquashRequest {
     /// The title of the new step.
     #[schemars(extend("pattern" = NOT_BLANK))]
     pub title: String,
+    #[serde(default, deserialize_with = "author")]
+    #[schemars(extend("pattern" = NOT_BLANK))]
     pub by: Option<String>,
     #[serde(default)]
     pub force: bool,
@@ -160,6 +166,8 @@ pub struct SquashRequest {
 pub struct UndoRequest {
     /// The id of the change, as the list shows it; the last one if it is left out.
     pub id: Option<String>,
+    #[serde(default, deserialize_with = "author")]
+    #[schemars(extend("pattern" = NOT_BLANK))]
     pub by: Option<String>,
     /// The id of the claim that ends when the change is undone.
     pub claim: Option<String>,

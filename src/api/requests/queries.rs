@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer};
 
-use super::{Mode, NOT_BLANK};
+use super::{Mode, NOT_BLANK, author};
 use crate::api::graph::GraphForm;
 use crate::api::sort::Sort;
 
@@ -224,6 +224,8 @@ pub struct RemoveRequest {
     /// Needed to remove a plan.
     #[serde(skip)]
     pub is_confirmed: bool,
+    #[serde(default, deserialize_with = "author")]
+    #[schemars(extend("pattern" = NOT_BLANK))]
     pub by: Option<String>,
     pub claim: Option<String>,
     #[serde(default)]

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::{LEASE, Mode, NOT_BLANK, TIME, number, seconds, step_status, yaml};
+use super::{LEASE, Mode, NOT_BLANK, TIME, author, number, seconds, step_status, yaml};
 use crate::plan::records::NoteType;
 use crate::plan::transitions::Verb;
 
@@ -38,6 +38,8 @@ pub struct AddRequest {
     pub metadata: Option<String>,
     /// Its text, in Markdown.
     pub body: Option<String>,
+    #[serde(default, deserialize_with = "author")]
+    #[schemars(extend("pattern" = NOT_BLANK))]
     pub by: Option<String>,
     /// Whether a person has to confirm it before it can be claimed.
     #[serde(rename = "gate", default)]
@@ -70,6 +72,8 @@ pub struct StepText {
     #[schemars(with = "Option<f64>")]
     pub after: Option<String>,
     /// `user` or `agent`, or a name.
+    #[serde(default, deserialize_with = "author")]
+    #[schemars(extend("pattern" = NOT_BLANK))]
     pub created_by: Option<String>,
     pub metadata: Option<Map<String, Value>>,
 }
@@ -93,6 +97,8 @@ pub struct PatchRequest {
     pub metadata: Option<Map<String, Value>>,
     /// The date when it is due, such as 2026-11-21; `none` removes it.
     pub due: Option<String>,
+    #[serde(default, deserialize_with = "author")]
+    #[schemars(extend("pattern" = NOT_BLANK))]
     pub by: Option<String>,
     pub claim: Option<String>,
     #[serde(skip)]
@@ -112,6 +118,8 @@ pub struct MoveRequest {
     pub is_signed: bool,
     /// What happened. It is recorded as an attempt; on a plan as a note.
     pub message: Option<String>,
+    #[serde(default, deserialize_with = "author")]
+    #[schemars(extend("pattern" = NOT_BLANK))]
     pub by: Option<String>,
     pub claim: Option<String>,
     #[serde(default)]
@@ -131,6 +139,8 @@ pub struct AttemptRequest {
     pub outcome: String,
     /// The details.
     pub notes: Option<String>,
+    #[serde(default, deserialize_with = "author")]
+    #[schemars(extend("pattern" = NOT_BLANK))]
     pub by: Option<String>,
     /// When it was, such as 2026-11-21T09:14:03Z; now if it is left out.
     #[schemars(extend("pattern" = TIME))]
@@ -156,6 +166,8 @@ pub struct ClaimRequest {
     /// A plan or a step. `None`: the plan in `PLANWATCH_PLAN`, or else the most urgent step of all plans.
     #[serde(skip)]
     pub target: Option<String>,
+    #[serde(default, deserialize_with = "author")]
+    #[schemars(extend("pattern" = NOT_BLANK))]
     pub by: Option<String>,
     /// The duration of the claim, such as 90s, 30m, 2h or 1d; by default as configured.
     // In seconds.
@@ -201,6 +213,8 @@ pub struct ReleaseRequest {
     pub ids: Vec<String>,
     /// How far the work got. It is recorded as an attempt.
     pub message: Option<String>,
+    #[serde(default, deserialize_with = "author")]
+    #[schemars(extend("pattern" = NOT_BLANK))]
     pub by: Option<String>,
     pub claim: Option<String>,
     /// Release it only if its claim has lapsed.
@@ -225,6 +239,8 @@ pub struct NoteRequest {
     #[serde(rename = "type", default)]
     #[schemars(with = "Option<NoteType>")]
     pub kind: Option<String>,
+    #[serde(default, deserialize_with = "author")]
+    #[schemars(extend("pattern" = NOT_BLANK))]
     pub by: Option<String>,
     #[serde(rename = "dry_run", default)]
     pub mode: Mode,
@@ -246,6 +262,8 @@ pub struct RenumberRequest {
     /// The step's new number, which no other step may have.
     #[serde(skip)]
     pub to: Option<String>,
+    #[serde(default, deserialize_with = "author")]
+    #[schemars(extend("pattern" = NOT_BLANK))]
     pub by: Option<String>,
     pub claim: Option<String>,
     #[serde(default)]
@@ -296,6 +314,8 @@ pub struct ConfirmRequest {
     pub answer: Answer,
     /// The reason.
     pub note: Option<String>,
+    #[serde(default, deserialize_with = "author")]
+    #[schemars(extend("pattern" = NOT_BLANK))]
     pub by: Option<String>,
     #[serde(skip)]
     pub confirmer: Confirmer,

@@ -360,6 +360,8 @@ pub(crate) fn visible(name: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use clap::error::ErrorKind;
+
     use super::*;
 
     #[test]
@@ -382,6 +384,24 @@ mod tests {
             }
         }
         assert!(command_of("no-verb").is_none());
+    }
+
+    #[test]
+    fn no_verb_records_a_blank_name() {
+        let takes = |it: &&clap::Command| it.get_arguments().any(|it| it.get_long() == Some("by"));
+        let whole = Cli::command();
+        // `log --by` is a filter.
+        let verbs = whole.get_subcommands().filter(takes).filter(|it| it.get_name() != "log");
+        let mut n_checked = 0;
+        for verb in verbs {
+            for name in ["", " ", "\t\n"] {
+                let refused = Cli::try_parse_from(["planwatch", verb.get_name(), "--by", name]);
+                let kind = refused.map(|_| ()).map_err(|it| it.kind());
+                assert_eq!(kind, Err(ErrorKind::ValueValidation), "{}: {name:?}", verb.get_name());
+            }
+            n_checked += 1;
+        }
+        assert!(n_checked > 20, "{n_checked}");
     }
 
     #[test]

@@ -22,6 +22,7 @@ use planwatch::api::config::{CONFIG_FILE, Config};
 use planwatch::api::context::{Context, Here, KeptSaves, Notice, Reading};
 use planwatch::api::daemon::Freshness;
 use planwatch::api::error::Error;
+use planwatch::api::requests::is_blank;
 use planwatch::api::sync_config::DatabaseLogin;
 use planwatch::api::workspace::{self, Workspace, WorkspaceRequest};
 use planwatch::disk::Process;
@@ -526,7 +527,10 @@ fn by(workspace: &Workspace) -> String {
         )
     };
     let system = || ["USER", "LOGNAME", "USERNAME"].into_iter().find_map(text);
-    let named = text("PLANWATCH_BY").or_else(|| workspace.config.by.clone()).or_else(git).or_else(system);
+    let sources: [&dyn Fn() -> Option<String>; 4] =
+        [&|| text("PLANWATCH_BY"), &|| workspace.config.by.clone(), &git, &system];
+    // A blank name counts as not set.
+    let named = sources.iter().find_map(|it| it().filter(|name| !is_blank(name)));
     named.unwrap_or_else(|| "unknown".to_owned())
 }
 

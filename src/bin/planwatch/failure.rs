@@ -136,10 +136,12 @@ pub(crate) fn of_command_line(error: &clap::Error) -> Failure {
         }
         ErrorKind::ValueValidation => {
             let option = option_name(&named(ContextKind::InvalidArg));
-            (
-                format!("invalid value `{}` for {option}", named(ContextKind::InvalidValue)),
-                format!("{option} takes a whole number, as in {option} 7"),
-            )
+            let hint = if option == "--by" {
+                "give a name, or leave --by out".to_owned()
+            } else {
+                format!("{option} takes a whole number, as in {option} 7")
+            };
+            (format!("invalid value `{}` for {option}", named(ContextKind::InvalidValue)), hint)
         }
         ErrorKind::ArgumentConflict => {
             let (one, other) = (named(ContextKind::InvalidArg), named(ContextKind::PriorArg));

@@ -13,6 +13,7 @@ use super::tree::{PlanFile, Role, Tree};
 use super::uri;
 use crate::api::context::Context;
 use crate::api::error::Error;
+use crate::api::requests;
 use crate::api::views;
 use crate::ops::add::{self, AddRequest};
 use crate::ops::check;
@@ -184,7 +185,8 @@ fn check_saved(tree: &Tree, documents: &Documents, concerned: &Concerned) -> Res
 
 fn run(context: &Context, command: &Command) -> Answer {
     let id = command.id.clone();
-    let (message, by) = (command.text("message"), command.text("by"));
+    let message = command.text("message");
+    let by = command.text("by").map(|it| requests::author_name(&it)).transpose()?;
     let report = match command.name.as_str() {
         "planwatch.claim" => {
             let target = Some(id).filter(|it| !it.is_empty());

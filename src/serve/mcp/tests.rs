@@ -322,6 +322,10 @@ fn refusals_say_what_to_do_next() {
         json!({"plan": "auth:9"}),
         "not-found: there is no step `auth:9`; the plan's steps are 1, 2, 3",
     );
+    let blank = "usage: the arguments cannot be read: the name to record is blank; ";
+    let claim = refusal(&machine, "claim_next_step", &json!({"worker": " "}));
+    let update = refusal(&machine, "update_step", &json!({"step": "auth:1", "notes": "x", "worker": "\n"}));
+    assert!(claim.starts_with(blank) && update.starts_with(blank), "{claim} {update}");
     check(
         "get_plan",
         json!({"plan": "auth", "cursor": "x"}),

@@ -44,6 +44,8 @@ const NEXT: &str = "GET /api/plans/fence-repair/next-step";
 const LIST: &str = "GET /api/plans";
 const PATCH: &str = "PATCH /api/steps/fence-repair:4";
 const NEW: &str = "POST /api/plans";
+const NEXT_BY_POST: &str = "POST /api/plans/fence-repair/claim";
+const REMOVE_BY: &str = "DELETE /api/steps/fence-repair:4?by=%20";
 const OWN: &str = "Host: 127.0.0.1:PORT|Authorization: Bearer TOKEN";
 const OWN_JSON: &str = "Host: 127.0.0.1:PORT|Authorization: Bearer TOKEN|Content-Type: application/json";
 const DONE: &str = r#"{"status":"completed"}"#;
@@ -315,6 +317,9 @@ const FORMS: &[Row] = &[
     row("no body", PATCH, OWN_JSON, "", (400, "json-invalid")),
     row("another type of value", PATCH, OWN_JSON, r#"{"status":7}"#, (422, "body-invalid")),
     row("an unknown field", PATCH, OWN_JSON, r#"{"state":"completed"}"#, (422, "body-invalid")),
+    row("a blank name", PATCH, OWN_JSON, r#"{"status":"completed","by":""}"#, (422, "body-invalid")),
+    row("a name of white space", NEXT_BY_POST, OWN_JSON, r#"{"by":" \n"}"#, (422, "body-invalid")),
+    row("a blank name in the query", REMOVE_BY, OWN, "", (400, "parameter-invalid")),
     row("a list", PATCH, OWN_JSON, "[]", (422, "body-invalid")),
     row("a missing field", NEW, OWN_JSON, "{}", (422, "body-invalid")),
     row("an unknown parameter", "GET /api/plans?titel=x", OWN, "", (400, "parameter-invalid")),

@@ -1,6 +1,7 @@
 //! The arguments of `run`.
 
 use clap::Args;
+use planwatch::api::requests;
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
@@ -46,7 +47,7 @@ pub(crate) struct Run {
     #[arg(long, value_name = "USD")]
     pub(crate) budget: Option<f64>,
     /// Name to record (default: the agent's)
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_parser = requests::author_name)]
     pub(crate) by: Option<String>,
     /// Run commands with this hash without asking, in this run only (can be repeated)
     #[arg(long, value_name = "HASH")]

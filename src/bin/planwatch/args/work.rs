@@ -1,6 +1,7 @@
 //! The arguments of the verbs that report work.
 
 use clap::Args;
+use planwatch::api::requests;
 use planwatch::store::transaction::Mode;
 
 /// Options of all verbs that write.
@@ -29,7 +30,7 @@ pub(crate) struct Key {
 #[derive(Debug, Clone, Args)]
 pub(crate) struct By {
     /// Name to record (default: PLANWATCH_BY, planwatch.toml or git's user.name)
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_parser = requests::author_name)]
     pub(crate) by: Option<String>,
 }
 

@@ -4,7 +4,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::api::requests::Mode;
+use crate::api::requests::{self, Mode, NOT_BLANK};
 
 /// A body whose only field is whether to write.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -18,6 +18,8 @@ pub(crate) struct DryBody {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct AuthorBody {
+    #[serde(default, deserialize_with = "requests::author")]
+    #[schemars(extend("pattern" = NOT_BLANK))]
     pub(crate) by: Option<String>,
     #[serde(rename = "dry_run", default)]
     pub(crate) mode: Mode,
@@ -36,6 +38,8 @@ pub(crate) struct SetBody {
     /// `set` stores the value, `add` adds it to a list, and `take` removes it from a list. The default is `set`.
     #[schemars(extend("enum" = ["set", "add", "take", null]))]
     pub(crate) op: Option<String>,
+    #[serde(default, deserialize_with = "requests::author")]
+    #[schemars(extend("pattern" = NOT_BLANK))]
     pub(crate) by: Option<String>,
     pub(crate) claim: Option<String>,
     #[serde(default)]
@@ -51,6 +55,8 @@ pub(crate) struct UnsetBody {
     /// The key, as in the file.
     #[schemars(length(min = 1))]
     pub(crate) key: String,
+    #[serde(default, deserialize_with = "requests::author")]
+    #[schemars(extend("pattern" = NOT_BLANK))]
     pub(crate) by: Option<String>,
     pub(crate) claim: Option<String>,
     #[serde(default)]
@@ -67,6 +73,8 @@ pub(crate) struct RenderBody {
     pub(crate) title: Option<String>,
     /// What the plan is about.
     pub(crate) description: Option<String>,
+    #[serde(default, deserialize_with = "requests::author")]
+    #[schemars(extend("pattern" = NOT_BLANK))]
     pub(crate) by: Option<String>,
     /// Rendering never writes.
     #[serde(rename = "dry_run", default)]

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use super::route::Parameter;
 use crate::api::error::Error;
-use crate::api::requests::NOT_BLANK;
+use crate::api::requests::{NOT_BLANK, is_blank};
 use crate::api::views::envelope;
 use crate::plan::words::nearest;
 use crate::serve::http::extract::{invalid_body, not_json, plan_named, step_named};
@@ -109,11 +109,7 @@ pub(crate) fn read_body(bytes: &[u8], schema: &Value) -> Result<Value, Problem> 
 /// Whether a value is a blank text although its schema forbids blank texts.
 fn is_unsaid(schema: &Value, value: &Value) -> bool {
     let is_wanted = schema["pattern"] == NOT_BLANK;
-    is_wanted && value.as_str().is_some_and(says_nothing)
-}
-
-fn says_nothing(text: &str) -> bool {
-    text.chars().all(|it| it.is_whitespace() || it < ' ')
+    is_wanted && value.as_str().is_some_and(is_blank)
 }
 
 /// Reads the query with the route's parameters. Unknown parameters are refused, so that a typo is noticed.
@@ -183,7 +179,7 @@ fn read_value(parameter: &Parameter, value: String) -> Result<Value, Error> {
             words if !words.is_empty() && !words.contains(&value.as_str()) => {
                 not(format!("one of {}", words.join(", ")))
             }
-            _ if schema["pattern"] == NOT_BLANK && says_nothing(&value) => {
+            _ if schema["pattern"] == NOT_BLANK && is_blank(&value) => {
                 Err(Error::usage(format!("`{name}` is blank"), about.as_str()))
             }
             _ => Ok(value.into()),

@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::document::document;
 use super::{answers, script_api, table};
+use crate::api::requests::{NOT_BLANK, PatchRequest, StepText};
 use crate::api::schema;
 
 /// The routes of a document, as `get /api/plans`.
@@ -39,6 +40,28 @@ fn bodies_are_closed_and_take_their_examples() {
         for name in body.example.as_object().unwrap().keys() {
             assert!(body.schema["properties"][name].is_object(), "{}: {name}", it.name);
         }
+    }
+}
+
+#[test]
+fn no_route_records_a_blank_name() {
+    let is_closed = |schema: &Value| schema["pattern"] == NOT_BLANK;
+    let mut n_checked = 0;
+    for it in table().iter().filter(|it| it.name != "log") {
+        let in_body =
+            it.body.iter().flat_map(|it| ["by", "created_by"].map(|name| &it.schema["properties"][name]));
+        let in_query = it.parameters.iter().filter(|it| it.name == "by").map(|it| &it.schema);
+        for schema in in_body.filter(|it| it.is_object()).chain(in_query) {
+            assert!(is_closed(schema), "{}: {schema}", it.name);
+            n_checked += 1;
+        }
+    }
+    assert!(n_checked > 30, "{n_checked}");
+    // The routes for scripts read their bodies without the schema.
+    for name in ["", " ", "\n"] {
+        assert!(serde_json::from_value::<PatchRequest>(json!({"by": name})).is_err());
+        let step = json!({"description": "# A", "created_by": name});
+        assert!(serde_json::from_value::<StepText>(step).is_err());
     }
 }
 

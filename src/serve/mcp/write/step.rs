@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
+use crate::api::requests::author;
 use crate::ops::add::{self, AddRequest};
 use crate::ops::note::{self, NoteRequest};
 use crate::ops::patch::{self, PatchRequest};
@@ -105,6 +106,7 @@ struct UpdateStep {
     claim: Option<String>,
     /// The current one
     etag: Option<String>,
+    #[serde(default, deserialize_with = "author")]
     worker: Option<String>,
 }
 
