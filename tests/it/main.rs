@@ -57,6 +57,7 @@ mod reach;
 mod reading;
 mod readme;
 mod run;
+mod run_budget;
 mod run_lost;
 mod run_story;
 mod run_trees;

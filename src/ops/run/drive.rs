@@ -99,6 +99,8 @@ struct Progress {
     begun: BTreeSet<StepId>,
     closed: BTreeSet<StepId>,
     cost: Option<f64>,
+    /// The first step with an attempt whose cost is not known.
+    uncosted: Option<StepId>,
     /// The last failure of each step, and the fingerprint of the working tree after that failure.
     failures: BTreeMap<StepId, (Outcome, Option<String>)>,
     unmerged: Vec<Unmerged>,
@@ -198,15 +200,18 @@ impl Driver<'_> {
 
     fn is_at_limit(&self, state: &mut Progress) -> bool {
         let request = self.request;
-        let said = match () {
-            () if request.max_time.is_some_and(|it| self.surface.elapsed() >= it) => {
+        let said = match request.budget.and(state.uncosted.as_ref()) {
+            _ if request.max_time.is_some_and(|it| self.surface.elapsed() >= it) => {
                 "the run reached its time limit (--max-time)".to_owned()
             }
-            () if request.budget.zip(state.cost).is_some_and(|(limit, cost)| cost >= limit) => {
+            _ if request.budget.zip(state.cost).is_some_and(|(limit, cost)| cost >= limit) => {
                 let cost = state.cost.unwrap_or_default();
                 format!("the budget is spent: {cost:.2} US dollars")
             }
-            () => return false,
+            Some(id) => {
+                format!("the cost of an attempt at `{id}` is not known, so the budget cannot be checked")
+            }
+            None => return false,
         };
         state.halt = Some(halt(End::Limit, &said));
         true
@@ -319,8 +324,11 @@ impl Driver<'_> {
     /// Records the cost and the result of an attempt, and reports the attempt. Halts the run if the result requires that.
     fn take(&self, state: &mut Progress, begun: &Begun, made: &Made, tree: Option<&Tree>) {
         let id = made.id(begun);
-        if let Some(cost) = made.cost {
-            state.cost = Some(state.cost.unwrap_or(0.0) + cost);
+        match made.cost {
+            Some(cost) => state.cost = Some(state.cost.unwrap_or(0.0) + cost),
+            // No agent ran.
+            None if begun.task != Task::Work || matches!(made.verdict, Verdict::GiveBack(_)) => {}
+            None => drop(state.uncosted.get_or_insert_with(|| id.clone())),
         }
         if made.step.as_ref().is_some_and(Step::is_closed) {
             state.closed.insert(id.clone());
