@@ -28,7 +28,7 @@ use planwatch::api::workspace::{self, Workspace, WorkspaceRequest};
 use planwatch::disk::Process;
 use planwatch::disk::{Disk, PlansDir, RealDisk, make_plans_dir, read_file};
 use planwatch::ops::sync;
-use planwatch::plan::time::Time;
+use planwatch::plan::time::{NotATime, Time};
 use planwatch::serve::SocketDirs;
 use planwatch::serve::daemon::context_factory::ContextFactory;
 use planwatch::serve::ipc::client::Daemon;
@@ -70,6 +70,8 @@ pub(crate) struct Session {
 impl Session {
     /// Changes to the directory of `-C`; all relative paths start there.
     pub(crate) fn begin(everywhere: &Everywhere, output: Output) -> Result<Self, Failure> {
+        // A time that cannot be read is refused here, so that no verb uses the clock instead.
+        fixed_now()?;
         if let Some(directory) = &everywhere.directory {
             env::set_current_dir(directory).map_err(|error| {
                 let why = failure::system(&error);
@@ -509,11 +511,20 @@ impl Drop for EmptyPlans {
 
 /// The clock, or `PLANWATCH_NOW` for scripts whose output must be the same each time.
 pub(crate) fn now() -> Time {
-    if let Some(fixed) = text("PLANWATCH_NOW").and_then(|it| it.parse().ok()) {
+    if let Ok(Some(fixed)) = fixed_now() {
         return fixed;
     }
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     Time::from_nanoseconds(i128::try_from(since.as_nanos()).unwrap_or(i128::MAX))
+}
+
+/// The time in `PLANWATCH_NOW`, if it is set.
+fn fixed_now() -> Result<Option<Time>, Failure> {
+    let Some(typed) = variable("PLANWATCH_NOW") else { return Ok(None) };
+    let parsed: Result<Time, NotATime> = typed.to_string_lossy().parse();
+    parsed.map(Some).map_err(|it| {
+        Failure::usage(format!("PLANWATCH_NOW: {it}"), "without this variable, the clock is used")
+    })
 }
 
 /// The user's name: `PLANWATCH_BY`, else `by` in the configuration, else git's `user.name`, else the system's user, else
