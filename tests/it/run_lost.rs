@@ -32,7 +32,7 @@ fn a_step_that_its_agent_moves_is_settled_under_its_new_number() {
 #[test]
 fn a_run_does_not_wait_for_a_claim_that_its_own_agent_lost() {
     let (_, ran) = run("rm plans/p/step-1.md");
-    assert!(ran.code == 0 && ran.stdout.contains("claim lost"), "{ran:?}");
+    assert!(ran.code == 0 && ran.stdout.contains("claim lost  (0 s, log: "), "{ran:?}");
     let (place, ran) = run("sed -i 's/^claim: {id: \"[^\"]*\"/claim: {id: \"h0000000\"/' plans/p/step-1.md");
     assert!(ran.code == 7 && ran.stdout.contains("claim lost"), "{ran:?}");
     assert_eq!(outcomes(&place, "2"), ["completed"]);

@@ -150,7 +150,9 @@ fn ended_line(ended: &EndedStep) -> String {
     facts.extend(exit_code.filter(|it| *it != 0).map(|it| format!("exit code {it}")));
     facts.extend(ended.cost.map(|it| format!("{it:.2} US dollars")));
     let is_good = matches!(status.as_str(), "completed" | "skipped");
-    facts.extend((!is_good).then(|| format!("now {status}; log: {}", escaped(log))));
+    // The status is empty if the step's file is gone.
+    let now = if status.is_empty() { String::new() } else { format!("now {status}; ") };
+    facts.extend((!is_good).then(|| format!("{now}log: {}", escaped(log))));
     let notes = ended.notes.as_deref().filter(|it| !is_good && !it.is_empty());
     let notes = notes.map(|it| format!(": {}", escaped(it))).unwrap_or_default();
     let outcome = paint(colour(status), &escaped(outcome));
