@@ -277,7 +277,9 @@ impl DraftReport {
                     (Some(_), pass) if pass > 0 => {
                         format!("the draft is incomplete after pass {pass}: {}", why.sentence())
                     }
-                    _ => format!("there is no draft yet: {}", why.sentence()),
+                    // After no pass, there is a plan only if the passes make its steps.
+                    (Some(_), _) => format!("there are no steps yet: {}", why.sentence()),
+                    (None, _) => format!("there is no draft yet: {}", why.sentence()),
                 };
                 let hint = match (&self.plan, kept_word) {
                     (Some(_), Some(kept)) => {

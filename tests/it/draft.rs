@@ -307,6 +307,7 @@ fn an_answer_without_a_list_of_steps_is_retried() {
     let place = drafted("echo I cannot do that.");
     let ran = run(&place, &STEPS, &[]);
     assert!(ran.code == 1 && ran.stderr.contains("not a list of steps"), "{ran:?}");
+    assert!(ran.stderr.contains("there are no steps yet: "), "{ran:?}");
     assert_eq!(place.text("asked"), "3\n");
     assert!(!place.file("plans/sign-in/step-1.md").exists());
 }
