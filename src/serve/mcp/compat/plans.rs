@@ -7,10 +7,12 @@ use serde_json::{Value, json};
 use crate::api::views::value;
 use crate::ops::set::{self, SetOp};
 use crate::ops::upsert::{self, PlanText};
+use crate::plan::words::PlanStatus;
 use crate::serve::mcp::result::{self, Refusal};
 use crate::serve::mcp::schema::Object;
 use crate::serve::mcp::tool::{Call, Effect, Tool, Without};
 use crate::serve::mcp::write::set_request;
+use crate::store::typed_words;
 
 use super::{own, with_plan_id};
 
@@ -50,7 +52,7 @@ pub(super) fn tools() -> Vec<Tool> {
             ("list_plans", "List plans"),
             Effect::Reads,
             "Lists plans with their progress and last activity; active ones unless another status is asked for.",
-            ("status:active|complete|abandoned|all? limit:int? cursor:str?", "plans:plan[] next_cursor? hidden:int?"),
+            ("status:str?(active, complete, abandoned, all, or another word for a status) limit:int? cursor:str?", "plans:plan[] next_cursor? hidden:int?"),
             |call, mut given| {
                 given.entry("status").or_insert_with(|| "active".into());
                 own(call, "list_plans", given.into())
@@ -71,12 +73,21 @@ pub(super) fn tools() -> Vec<Tool> {
             Effect::Sets,
             "Marks a whole plan as complete or abandoned.",
             (
-                "plan_id=plan:str(e.g. auth) status:complete|abandoned force:bool?(Complete it even if steps are open)",
+                "plan_id=plan:str(e.g. auth) status:str(complete or abandoned) force:bool?(Complete it even if steps are open)",
                 CHANGED,
             ),
-            |call, given| own(call, "update_plan", given.into()).map(with_plan_id),
+            update_plan_status,
         ),
     ]
+}
+
+fn update_plan_status(call: &Call, given: Object) -> Result<Value, Refusal> {
+    let typed = given.get("status").and_then(Value::as_str).unwrap_or_default();
+    let status = typed_words::read_word::<PlanStatus>(&call.context.config.words, typed)?;
+    if !matches!(status, PlanStatus::Completed | PlanStatus::Abandoned) {
+        return Err(Refusal::usage(format!("`{typed}` closes no plan"), "`status` is complete or abandoned"));
+    }
+    own(call, "update_plan", given.into()).map(with_plan_id)
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]

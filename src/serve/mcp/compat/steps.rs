@@ -19,6 +19,7 @@ use crate::serve::mcp::result::{self, PAGE, Refusal, page, put};
 use crate::serve::mcp::schema::{Object, take};
 use crate::serve::mcp::tool::{Call, Effect, Tool};
 use crate::store::transaction::Mode;
+use crate::store::typed_words;
 use crate::text::scalar;
 
 use super::{MAKER, own};
@@ -50,7 +51,7 @@ pub(super) fn tools() -> Vec<Tool> {
             Effect::Adds,
             "Sets a status, logs an attempt, or both. An attempt alone sets an open step to in_progress.",
             (
-                "step_id:str(e.g. auth:2) status:pending|in_progress|done|skipped|blocked|completed|failed? \
+                "step_id:str(e.g. auth:2) status:str?(pending, in_progress, done, skipped, blocked or failed) \
                  attempt_outcome:str?(In a word or two, e.g. `no answer`) attempt_notes:str?",
                 STEP,
             ),
@@ -204,9 +205,9 @@ fn update_step(call: &Call, asked: UpdateStep) -> Result<Value, Refusal> {
 
 fn update_plan_step(call: &Call, mut given: Object) -> Result<Value, Refusal> {
     let id: String = take(&mut given, "step_id")?.unwrap_or_default();
-    let status = given.remove("status").map(|it| if it == "done" { "completed".into() } else { it });
-    let status =
-        StepStatus::ALL.iter().copied().find(|it| status.as_ref().is_some_and(|word| word == it.word()));
+    let typed: Option<String> = take(&mut given, "status")?;
+    let words = &call.context.config.words;
+    let status = typed.map(|it| typed_words::read_word::<StepStatus>(words, &it)).transpose()?;
     let (outcome, notes) = (take(&mut given, "attempt_outcome")?, take(&mut given, "attempt_notes")?);
     let (context, claim) = (&call.context, claim_of(call, &id)?);
     let is_begun = upsert::step(context, &id)?.0.status == "in_progress";

@@ -256,6 +256,20 @@ fn attempts_are_logged_and_kept() {
     check(it, "list_plans", json!({}), json!({"plans": []}));
     check(it, "list_plans", json!({"status": "complete"}), json!({"plans": [{"id": "fence-repair"}]}));
     check(it, "list_plans", json!({"status": "abandoned"}), json!({"plans": [{"id": "other"}]}));
+    // Each status can be one of planwatch's words, or a word of another plan tool.
+    for word in ["completed", "done", "Closed"] {
+        check(it, "list_plans", json!({"status": word}), json!({"plans": [{"id": "fence-repair"}]}));
+        let close = json!({"plan_id": "fence-repair", "status": word});
+        check(it, "update_plan_status", close, json!({"status": "completed"}));
+    }
+    for (word, status) in [("complete", "completed"), ("onhold", "blocked"), ("cancelled", "skipped")] {
+        let added = json!({"plan_id": "fence-repair", "title": word});
+        let Came::Done(step) = run(it, "add_step", &added) else { panic!("{word}") };
+        let update = json!({"step_id": step["step_id"], "status": word, "attempt_outcome": "x"});
+        check(it, "update_plan_step", update, json!({"status": status}));
+    }
+    let refused = run(it, "update_plan_status", &json!({"plan_id": "fence-repair", "status": "active"}));
+    assert!(matches!(refused, Came::Refused(why) if why.starts_with("usage: `active` closes no plan")));
 }
 
 #[test]
