@@ -33,8 +33,9 @@ use crate::text::scalar;
 
 /// The pattern of a text with at least one character that is neither white space nor a control character below U+0020.
 pub(crate) const NOT_BLANK: &str = "[^\\s\\x00-\\x1f]";
-/// The pattern of a time in UTC with whole seconds. It accepts February 29 in every year; the operation checks the year.
-const TIME: &str = "^[0-9]{4}-((0[1-9]|1[0-2])-(0[1-9]|1[0-9]|2[0-9])|(0[13-9]|1[0-2])-30|(0[13578]|1[02])-31)T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]Z$";
+/// The pattern of a date, or of a time with seconds. A time without an offset is in UTC. The pattern accepts February 29 in
+/// every year; the operation checks the year.
+const TIME: &str = "^(000[1-9]|00[1-9][0-9]|0[1-9][0-9]{2}|[1-8][0-9]{3}|9[0-8][0-9]{2}|99[0-8][0-9]|999[0-8])-((0[1-9]|1[0-2])-(0[1-9]|1[0-9]|2[0-9])|(0[13-9]|1[0-2])-30|(0[13578]|1[02])-31)(T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\\.[0-9]{1,9})?(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])?)?$";
 /// The pattern of the duration of a claim.
 const LEASE: &str = "^[1-9][0-9]{0,3}[smhd]$";
 
@@ -130,4 +131,27 @@ fn number<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error
 fn step_status(_: &mut SchemaGenerator) -> Schema {
     let known = format!("{}StepStatus", crate::api::schema::PLACE);
     json_schema!({"anyOf": [{"$ref": known}, {"type": "string"}, {"type": "null"}]})
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::strategy::{Strategy, ValueTree};
+    use proptest::string::string_regex;
+    use proptest::test_runner::TestRunner;
+
+    use super::*;
+    use crate::plan::time::Time;
+
+    #[test]
+    fn each_text_that_the_schema_declares_as_a_time_is_read() {
+        let texts = string_regex(TIME.trim_matches(['^', '$'])).unwrap();
+        let mut runner = TestRunner::deterministic();
+        let mut n_dates = 0;
+        for _ in 0..1000 {
+            let text = texts.new_tree(&mut runner).unwrap().current();
+            assert!(text.contains("-02-29") || text.parse::<Time>().is_ok(), "{text}");
+            n_dates += usize::from(text.len() == "2026-11-30".len());
+        }
+        assert!((1..1000).contains(&n_dates), "{n_dates}");
+    }
 }

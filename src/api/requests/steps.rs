@@ -142,7 +142,7 @@ pub struct AttemptRequest {
     #[serde(default, deserialize_with = "author")]
     #[schemars(extend("pattern" = NOT_BLANK))]
     pub by: Option<String>,
-    /// When it was, such as 2026-11-21T09:14:03Z; now if it is left out.
+    /// When it was, such as 2026-11-21T09:14:03Z or 2026-11-21; now if it is left out.
     #[schemars(extend("pattern" = TIME))]
     pub at: Option<String>,
     /// The new status, instead of the one that follows from the attempt.
