@@ -93,9 +93,10 @@ pub fn import(context: &Context, request: &ImportRequest) -> Result<ImportReport
     let recorded = decisions::recorded(context, about, &imported.decisions, &mut imported.unmapped);
     let texts: Vec<_> = plans.iter().flat_map(|(_, files)| files).map(|it| it.1.as_slice()).collect();
     let texts: Vec<_> = texts.into_iter().chain(recorded.files.iter().map(|it| it.1.as_slice())).collect();
+    let ids: Vec<_> = imported.plans.iter().flat_map(corrected_ids).collect();
     let is_read = |it: &&SourceFile| imported.unread.iter().all(|problem| problem.path != it.path);
     let readable: Vec<_> = sources.iter().filter(is_read).collect();
-    let unmapped = with_lost_words(imported.form, &readable, &texts, imported.unmapped);
+    let unmapped = with_lost_words(imported.form, &readable, (&texts, &ids), imported.unmapped);
     change.changes.extend(plans.iter().map(|(id, files)| new_plan::changed(context, id, files)));
     change.changes.extend(recorded.changes.iter().cloned());
     idempotency::record(context, || change.changes.clone());
@@ -378,19 +379,25 @@ fn hints(context: &Context, plans: &Made) -> Vec<String> {
     hints
 }
 
+/// The ids in the files of steps that are copied. An id that does not fit the copy is corrected, so its words are not lost.
+fn corrected_ids(plan: &ImportedPlan) -> impl Iterator<Item = String> {
+    let copied = plan.steps.iter().filter(|(_, draft)| draft.is_verbatim);
+    copied.filter_map(|(_, draft)| relink::written_id(draft.text.as_bytes()))
+}
+
 /// Enforces the rule that no import loses a word: reports each line of the source that has a word which is missing in the
-/// new files and is not reported yet.
+/// new files, is not in a corrected id, and is not reported yet.
 fn with_lost_words(
     form: Form,
     sources: &[&SourceFile],
-    made: &[&[u8]],
+    (made, corrected): (&[&[u8]], &[String]),
     mut unmapped: Vec<Unmapped>,
 ) -> Vec<Unmapped> {
     let result: Vec<_> = made.iter().map(|bytes| word_loss::text_of(bytes)).collect();
     let told: Vec<_> = unmapped.iter().map(|it| it.text.clone()).collect();
     let texts: Vec<(&SourceFile, String)> = sources.iter().map(|it| (*it, source_text(form, it))).collect();
     let whole: String = texts.iter().map(|(_, text)| format!("{text}\n")).collect();
-    let kept = result.iter().chain(&told).map(String::as_str);
+    let kept = result.iter().chain(&told).chain(corrected).map(String::as_str);
     let mut lines: Vec<(usize, u32)> = Vec::new();
     for lost in word_loss::lost(&whole, kept) {
         let mut at = lost.at;

@@ -232,6 +232,11 @@ pub(crate) fn kept_waiting(
     transaction::edit(path, &file, &[change], STEP_KEYS)
 }
 
+/// The text of a front matter's `id`.
+pub(crate) fn written_id(file: &[u8]) -> Option<String> {
+    Tree::of_file(file)?.root().get("id")?.text().map(|it| it.to_string())
+}
+
 pub(crate) fn has_key(file: &[u8], key: &str) -> bool {
     Tree::of_file(file).is_some_and(|it| it.root().get(key).is_some())
 }

@@ -89,3 +89,16 @@ fn a_directory_without_a_readable_file_is_an_error() {
     let refused = place.run("import docs");
     assert!(refused.code != 0 && refused.stderr.contains("too-large"), "{}", refused.stderr);
 }
+
+#[test]
+fn the_id_of_a_copied_step_is_corrected_and_not_reported_as_lost() {
+    let place = store(&|place| {
+        place.write("old/plan.md", "# Old\n");
+        place.write("old/step-1.md", "---\nid: src:1\nstatus: pending\n---\n# One of src\n");
+        place.write("old/step-2.md", "---\nid: \"src:2\" # ours\nstatus: pending\n---\n# Two\n");
+    });
+    let report = place.run("import old --as copy --json").json();
+    assert_eq!(report["unmapped"], Value::Array(Vec::new()), "{report}");
+    assert!(place.text("plans/copy/step-1.md").starts_with("---\nid: copy:1\n"));
+    assert!(place.text("plans/copy/step-2.md").starts_with("---\nid: \"copy:2\" # ours\n"));
+}
