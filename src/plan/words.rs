@@ -196,7 +196,8 @@ pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) ->
     let word = word.to_lowercase();
     let scored =
         candidates.into_iter().map(|it| (strsim::damerau_levenshtein(&word, &it.to_lowercase()), it));
-    let scored: Vec<_> = scored.collect();
+    // An empty candidate is near each word of one letter, but suggests nothing.
+    let scored: Vec<_> = scored.filter(|it| !it.1.trim().is_empty()).collect();
     let most = (word.chars().count() / 3).max(1);
     let near = scored.iter().filter(|(distance, _)| *distance <= most).min_by_key(|(distance, _)| *distance);
     // People often remember only a part of a name.
@@ -224,6 +225,7 @@ pub fn near<'a>(words: &str, candidates: impl IntoIterator<Item = &'a str>) -> V
     let most = (whole.chars().count() / 3).max(1);
     let mut found: Vec<(usize, &str)> = candidates
         .into_iter()
+        .filter(|it| !it.trim().is_empty())
         .filter_map(|it| {
             let distance = strsim::damerau_levenshtein(&whole, &it.to_lowercase());
             let own = split(it);
@@ -297,6 +299,8 @@ mod tests {
         assert_eq!(words.nearest::<StepStatus>("pendng").as_deref(), Some("pending"));
         assert_eq!(words.nearest::<StepStatus>("xyzzy"), None);
         assert_eq!(nearest("auth", ["fence-repair", "feature-auth"]).as_deref(), Some("feature-auth"));
+        assert_eq!(nearest("2", ["", " ", "3"]).as_deref(), Some("3"));
+        assert_eq!((nearest("2", ["", " "]), near("2", ["", " "])), (None, vec![]));
     }
 
     #[test]
