@@ -94,8 +94,8 @@ fn database(_: &Context, _: &str, _: &str) -> Result<Box<dyn ClaimRegistry>, Err
 #[derive(Debug)]
 pub(crate) enum Pushed {
     Done,
-    /// Another clone has the record; `None` if the record cannot be read.
-    Lost(Option<Box<Record>>),
+    /// Another clone has the step, or has ended it. The text names that clone's owner of the step, for people.
+    Lost(String),
     /// The registry did not confirm the change: it did not answer or it refused, or an error occurred on this machine.
     /// The change is stored, and tried again later.
     Unsettled(RegistryError),
@@ -248,6 +248,10 @@ impl<'a> Sync<'a> {
                 self.state.put_confirmed(own, state::now(self.context))?;
                 return Ok(Pushed::Done);
             };
+            if let Some(other) = self.ended_by_another(&own, &change)? {
+                self.lose(own)?;
+                return Ok(Pushed::Lost(other));
+            }
             changes.insert(0, change);
             let answers = self.registry.change(&changes, Together::Each);
             if let Ok(answers) = &answers {
@@ -420,7 +424,7 @@ fn adopt(own: &mut OwnRecord, seen: &Seen) -> Option<Pushed> {
             forget_source(own);
             None
         }
-        None => Some(Pushed::Lost(sighting.record.clone().map(Box::new))),
+        None => Some(Pushed::Lost(settling::holder(sighting.record.as_ref()))),
     }
 }
 

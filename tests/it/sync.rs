@@ -148,6 +148,77 @@ fn a_claim_that_was_lost_counts_only_while_the_file_has_it() {
     assert!(a.step(1).contains("status: completed"), "{}", a.step(1));
 }
 
+/// `b` has taken over step 1 from `a` and ended it, the work is on the shared branch, and the record was removed. Returns the
+/// claim of `a`.
+fn taken_over_and_merged(team: &Team, end: &str) -> String {
+    let (a, b) = (team.clone_of("a"), team.clone_of("b"));
+    let (_, claim) = a.claim("p:1");
+    b.run("release p:1 --force").ok_code();
+    b.claim("p:1");
+    b.run(&format!("{end} p:1")).ok_code();
+    b.commit_and_push();
+    assert!(b.run("sync").ok().contains("removed"));
+    assert!(team.records().is_empty());
+    claim
+}
+
+#[test]
+fn a_claim_stays_lost_after_the_other_result_was_merged() {
+    for end in ["done", "fail"] {
+        let team = Team::new();
+        let claim = taken_over_and_merged(&team, end);
+        let a = team.clone_of("a");
+        refused(&a.run(&format!("done p:1 --claim {claim} -m late")), "claim-lost");
+        let step = a.step(1);
+        assert!(step.contains("status: in_progress") && step.contains(": completed: late"), "{step}");
+        refused(&a.run(&format!("claim --renew {claim}")), "claim-lost");
+        assert!(team.records().is_empty());
+        // A renewal and `sync` find the loss, too.
+        let team = Team::new();
+        let claim = taken_over_and_merged(&team, end);
+        refused(&team.clone_of("a").run(&format!("claim --renew {claim}")), "claim-lost");
+        assert!(team.records().is_empty());
+        let team = Team::new();
+        taken_over_and_merged(&team, end);
+        let ran = team.clone_of("a").run("sync").ok();
+        assert!(ran.contains("lost  p:1: bob (merged into main)"), "{ran}");
+        assert!(team.records().is_empty());
+    }
+}
+
+#[test]
+fn a_moved_claim_stays_lost_after_the_other_result_was_merged() {
+    let team = Team::new();
+    let (a, b) = (team.clone_of("a"), team.clone_of("b"));
+    a.claim("p:1");
+    a.run("move p:1 --after 3").ok();
+    b.run("release p:1 --force").ok_code();
+    b.claim("p:1");
+    b.run("done p:1").ok();
+    b.commit_and_push();
+    b.run("sync").ok_code();
+    refused(&a.run("done p:4 -m late"), "claim-lost");
+    assert!(a.step(4).contains("late result"));
+    assert!(team.records().is_empty(), "{:?}", team.records());
+}
+
+#[test]
+fn a_renewal_asks_whether_the_step_was_taken_over() {
+    let team = Team::new();
+    let (a, b) = (team.clone_of("a"), team.clone_of("b"));
+    let (_, claim) = a.claim("p:1");
+    team.calls();
+    a.run(&format!("claim --renew {claim}")).ok();
+    assert_eq!(team.calls().len(), 1);
+    team.fault("offline");
+    a.run(&format!("claim --renew {claim}")).ok();
+    team.heal();
+    b.run("release p:1 --force").ok_code();
+    b.claim("p:1");
+    refused(&a.run(&format!("claim --renew {claim}")), "claim-lost");
+    assert_eq!(team.records(), ["p/1 claimed bob"]);
+}
+
 #[test]
 fn of_two_take_overs_one_succeeds() {
     let team = Team::new();

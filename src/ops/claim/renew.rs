@@ -18,12 +18,14 @@ pub use crate::api::requests::RenewRequest;
 /// A lapsed claim can be renewed as long as the step still has it.
 pub fn renew(context: &Context, request: &RenewRequest) -> Result<ClaimReport, Error> {
     let report = renew_here(context, request)?;
-    // The locks are released by now. This renews the record at the registry if a quarter of its ttl has passed.
+    // The locks are released by now. The record at the registry is renewed, too. Only the registry knows whether another
+    // machine has taken over the step.
     let step = report.step.as_ref().and_then(|it| read_step_id(it["id"].as_str()?));
-    if let Some(step) = step.filter(|_| request.mode == Mode::Write) {
-        ending::renewed(context, &step);
+    let step = step.filter(|_| request.mode == Mode::Write);
+    match step.is_some_and(|it| ending::is_lost_now(context, &it, &request.claim)) {
+        true => Err(Error::ClaimGone { claim: request.claim.clone() }),
+        false => Ok(report),
     }
-    Ok(report)
 }
 
 fn renew_here(context: &Context, request: &RenewRequest) -> Result<ClaimReport, Error> {

@@ -20,7 +20,6 @@ use crate::store::claims::candidates;
 use crate::store::idempotency;
 use crate::store::sync::claiming::{Announced, LocalClaim};
 use crate::store::sync::seen::Seen;
-use crate::store::sync::settling::holder;
 use crate::store::sync::state::{FileBefore, OwnRecord, SyncState};
 use crate::store::sync::{Sync, local};
 use crate::text::typed::shell_word;
@@ -71,10 +70,10 @@ pub(super) fn claim_at(sync: &Sync<'_>, request: &ClaimRequest) -> Result<ClaimR
             Ok(Announced::Won { until }) => {
                 return Ok(ClaimReport { until_elsewhere: Some(until), ..report });
             }
-            Ok(Announced::Lost(record)) => {
+            Ok(Announced::Lost(holder)) => {
                 take_back(context, &made, &claim)?;
                 if let Wanted::Step(named) = &wanted {
-                    return Err(elsewhere(&named.id, &holder(record.as_deref())));
+                    return Err(elsewhere(&named.id, &holder));
                 }
                 lost.insert(made.step);
                 // If the push was rejected, the records have been listed again.

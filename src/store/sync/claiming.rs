@@ -1,6 +1,7 @@
 //! Creates, removes and renews claims at the registry.
 
 use super::seen::Seen;
+use super::settling::holder;
 use super::state::{self, OwnRecord, Wanted};
 use super::{Pushed, Sync, TTL};
 use crate::api::context::Context;
@@ -27,8 +28,8 @@ pub(crate) struct LocalClaim<'a> {
 pub(crate) enum Announced {
     /// The claim holds on all machines, until this time if nothing renews it.
     Won { until: Time },
-    /// Another clone has the step; `None` if its record cannot be read.
-    Lost(Option<Box<Record>>),
+    /// Another clone has the step. The text names its owner, for people.
+    Lost(String),
 }
 
 impl Sync<'_> {
@@ -47,7 +48,7 @@ impl Sync<'_> {
         let is_own = |it: &Record| before.as_ref().is_some_and(|own| own.claim == it.id);
         let foreign = there.filter(|it| !it.record.as_ref().is_some_and(is_own));
         if let Some(foreign) = foreign.filter(|it| !it.has_lapsed) {
-            return Ok(Announced::Lost(foreign.record.clone().map(Box::new)));
+            return Ok(Announced::Lost(holder(foreign.record.as_ref())));
         }
         let record = self.new_record(claim)?;
         let value = self.value(&record)?;
@@ -68,9 +69,9 @@ impl Sync<'_> {
         }
         match pushed {
             Pushed::Done => Ok(Announced::Won { until: self.context.now.plus_seconds(record.ttl) }),
-            Pushed::Lost(record) => {
+            Pushed::Lost(holder) => {
                 self.state.remove(&own.name)?;
-                Ok(Announced::Lost(record))
+                Ok(Announced::Lost(holder))
             }
             Pushed::Unsettled(error) => {
                 match &error {

@@ -310,6 +310,23 @@ pub(crate) fn renewed(context: &Context, step: &StepId) {
     renew().ok();
 }
 
+/// Renews the record of a claim, even if that is not due. Returns whether another clone has taken over its step.
+///
+/// Without an answer of the registry, the claim counts as held.
+pub(crate) fn is_lost_now(context: &Context, step: &StepId, claim: &str) -> bool {
+    let known = SyncState::of(context).and_then(|it| it.of_claim(claim));
+    let Some(own) = known.filter(|it| !it.is_lost && !it.is_offline) else { return false };
+    let renew = || match Sync::of(context)? {
+        Some(sync) => sync.renew(&|it| it.claim == own.claim),
+        None => Ok(Vec::new()),
+    };
+    let is_lost = renew().is_ok_and(|it| !it.is_empty());
+    if is_lost {
+        leases::forget(context, step);
+    }
+    is_lost
+}
+
 /// Whether another clone has taken over a claim of this clone.
 pub(crate) fn is_lost(context: &Context, step: &StepId, claim: &str) -> bool {
     own_of(context, step).is_some_and(|it| it.is_lost && it.claim == claim)

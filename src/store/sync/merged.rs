@@ -11,6 +11,7 @@ use super::Sync;
 use super::seen::Seen;
 use super::state::OwnRecord;
 use crate::api::error::Error;
+use crate::disk;
 use crate::git::{CatFile, Found, Git, Oid, RemoteError, read_changes};
 use crate::plan::file_name::{FileName, classify, step_file};
 use crate::plan::id::{PlanId, StepId};
@@ -18,7 +19,7 @@ use crate::plan::merge;
 use crate::plan::model::Step;
 use crate::plan::read::{self, Content};
 use crate::store::registry::git_refs::LOCAL_BRANCH;
-use crate::store::registry::record::Record;
+use crate::store::registry::record::{Record, State};
 use crate::store::registry::{Change, Name};
 
 /// The number of plans that one git process lists. For more plans, it lists the whole plans directory, because the length of
@@ -70,6 +71,42 @@ impl Sync<'_> {
     pub(crate) fn is_moved_on_branch(&self, own: &OwnRecord) -> Result<bool, Error> {
         let record = own.record().filter(|it| it.moved_to.is_some() && !it.state.has_ended());
         record.map_or(Ok(false), |it| self.is_merged(&it))
+    }
+
+    /// If a claim is to be stored although the registry has no record of its step, checks whether another claim has ended
+    /// the step. The record of that claim was removed when the branch contained its work, so only the branch shows the end.
+    /// Returns who ended the step. A record can also be missing because `push --mirror` deleted it. A claim that was made just
+    /// now is not checked: its caller has compared the step with the branch already.
+    pub(super) fn ended_by_another(&self, own: &OwnRecord, change: &Change) -> Result<Option<String>, Error> {
+        let is_known = own.confirmed.is_some() || own.is_offline;
+        if !is_known || !matches!(change, Change::Create { .. }) {
+            return Ok(None);
+        }
+        let Some((git, tip)) = self.branch()? else { return Ok(None) };
+        let id = own.under.as_ref().unwrap_or(&own.step);
+        let text = self.fetched_files_in(git, &tip, std::slice::from_ref(id))?.pop().flatten();
+        let there = text.map(|it| self.step(id, &path_of(id), it));
+        let has_ended = |it: &Step| it.status.known().and_then(State::of).is_some();
+        let there = there.filter(|it| has_ended(it) && !it.has_attempt_of(&own.claim));
+        let Some((there, here)) = there.zip(self.step_of(own)?) else { return Ok(None) };
+        // If all attempts are known here, the step was reopened before it was claimed.
+        let news = there.attempts.iter().rev().find(|it| !here.attempts.contains(it));
+        let news = news.filter(|_| may_be_same(&there, &here));
+        let branch = self.config.branch.as_deref().unwrap_or_default();
+        Ok(news.map(|it| format!("{} (merged into {branch})", it.by.as_deref().unwrap_or("another worker"))))
+    }
+
+    /// The step of a record, in the working tree in which it was claimed or ended.
+    fn step_of(&self, own: &OwnRecord) -> Result<Option<Step>, Error> {
+        let path = path_of(&own.step);
+        let there = own.tree.as_ref().filter(|it| **it != self.state.worktree.root).and_then(|tree| {
+            let file = tree.join(self.state.dir()).join(&path);
+            disk::read_file(self.context.plans.disk(), &file).ok()
+        });
+        match there {
+            Some(bytes) => Ok(Some(self.step(&own.step, &path, bytes))),
+            None => self.step_here(&own.step),
+        }
     }
 
     /// Returns those of `steps` that are closed on the branch, but neither closed nor reopened in the files here. Also
@@ -144,10 +181,7 @@ impl Sync<'_> {
         steps: &[StepId],
         is_excluded: fn(&Step, &Step) -> bool,
     ) -> Result<HashSet<StepId>, Error> {
-        let mut texts = self.files_in(git, tip, steps)?;
-        if texts.iter().any(Option::is_none) && self.is_partial(git)? && self.fetch_missing(git, tip)? {
-            texts = self.files_in(git, tip, steps)?;
-        }
+        let texts = self.fetched_files_in(git, tip, steps)?;
         let mut closed = HashSet::new();
         for (id, bytes) in steps.iter().zip(texts) {
             let there = bytes.map(|it| self.step(id, &path_of(id), it));
@@ -197,6 +231,20 @@ impl Sync<'_> {
         Ok(texts
             .filter_map(|((id, ..), (before, now))| is_gone(before, now).then(|| (*id).clone()))
             .collect())
+    }
+
+    /// Like [`Self::files_in`]; in a partial clone, fetches missing texts first.
+    fn fetched_files_in(
+        &self,
+        git: &Git,
+        tip: &Oid,
+        steps: &[StepId],
+    ) -> Result<Vec<Option<Vec<u8>>>, Error> {
+        let texts = self.files_in(git, tip, steps)?;
+        if texts.iter().any(Option::is_none) && self.is_partial(git)? && self.fetch_missing(git, tip)? {
+            return self.files_in(git, tip, steps);
+        }
+        Ok(texts)
     }
 
     /// The files of steps in a commit; `None` for each step without a file.
@@ -283,6 +331,12 @@ impl Sync<'_> {
 /// The usual path of a step's file, relative to the plans directory.
 fn path_of(step: &StepId) -> String {
     format!("{}/{}", step.plan, step_file(&step.number))
+}
+
+/// Whether two texts may be versions of one step, which may have no time of creation.
+fn may_be_same(one: &Step, other: &Step) -> bool {
+    let is_dated = one.created_at.is_some() && other.created_at.is_some();
+    one.title == other.title && (!is_dated || one.created_at == other.created_at)
 }
 
 /// Whether a step that is closed on the branch was reopened here: it is open here, and has all attempts of the branch's

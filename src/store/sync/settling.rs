@@ -110,7 +110,7 @@ impl Sync<'_> {
                 let why = Some(self.error(&error).to_string());
                 return Ok(Some(Settled { step: id.to_string(), what: "unsettled", why }));
             }
-            Pushed::Lost(record) => holder(record.as_deref()),
+            Pushed::Lost(holder) => holder,
         };
         self.take_back(&claim, id, step.as_ref())?;
         Ok(Some(Settled { step: id.to_string(), what: "lost", why: Some(why) }))
@@ -213,9 +213,9 @@ impl Sync<'_> {
             let (what, why) = match self.push(own, &[])? {
                 Pushed::Done => ("restored", None),
                 Pushed::Unsettled(error) => ("unsettled", Some(self.error(&error).to_string())),
-                Pushed::Lost(record) => {
+                Pushed::Lost(holder) => {
                     leases::forget(self.context, id);
-                    ("lost", Some(holder(record.as_deref())))
+                    ("lost", Some(holder))
                 }
             };
             return Ok(Some(Settled { step: id.to_string(), what, why }));

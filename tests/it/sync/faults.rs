@@ -162,6 +162,25 @@ fn records_that_a_mirror_push_deleted_are_restored_until_the_work_is_merged() {
 }
 
 #[test]
+fn a_deleted_record_of_a_reopened_step_is_restored() {
+    let team = Team::new();
+    let (a, b) = (team.clone_of("a"), team.clone_of("b"));
+    b.claim("p:1");
+    b.run("done p:1").ok();
+    b.commit_and_push();
+    b.run("sync").ok_code();
+    a.git("pull -q");
+    a.run("reopen p:1").ok();
+    for (line, record) in [("claim p:1", "p/1 claimed ann"), ("done p:1", "p/1 completed ann")] {
+        a.run(line).ok();
+        b.git("push -q --mirror origin");
+        assert!(team.records().is_empty());
+        assert!(a.run("sync").ok().contains("restored"), "{line}");
+        assert_eq!(team.records(), [record]);
+    }
+}
+
+#[test]
 fn a_deleted_record_that_another_clone_creates_first_is_lost() {
     let team = Team::new();
     let (a, b) = (team.clone_of("a"), team.clone_of("b"));

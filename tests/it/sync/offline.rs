@@ -24,6 +24,23 @@ fn of_two_offline_claims_the_first_at_the_remote_holds() {
 }
 
 #[test]
+fn an_offline_claim_loses_against_a_result_that_is_merged_already() {
+    let team = Team::new();
+    let (a, b) = (team.clone_of("a"), team.clone_of("b"));
+    let before = b.step(1);
+    b.run("claim p:1 --offline").ok_code();
+    a.claim("p:1");
+    a.run("done p:1").ok();
+    a.commit_and_push();
+    a.run("sync").ok_code();
+    assert!(team.records().is_empty());
+    let lost = b.run("sync").ok();
+    assert!(lost.contains("lost  p:1: ann (merged into main)"), "{lost}");
+    assert_eq!(b.step(1), before);
+    assert!(team.records().is_empty());
+}
+
+#[test]
 fn an_offline_result_that_loses_is_undone_or_leaves_a_late_note() {
     for is_edited in [false, true] {
         let team = Team::new();
