@@ -18,6 +18,7 @@ use crate::plan::id::{PlanId, StepId};
 use crate::plan::merge;
 use crate::plan::model::Step;
 use crate::plan::read::{self, Content};
+use crate::plan::time::Time;
 use crate::store::registry::git_refs::LOCAL_BRANCH;
 use crate::store::registry::record::{Record, State};
 use crate::store::registry::{Change, Name};
@@ -25,6 +26,14 @@ use crate::store::registry::{Change, Name};
 /// The number of plans that one git process lists. For more plans, it lists the whole plans directory, because the length of
 /// a command line is limited.
 const MOST_PLANS: usize = 1000;
+
+/// A change of a step's file on the branch.
+struct BranchChange {
+    /// The text at the merge base; `None` if the file is new.
+    before: Option<Oid>,
+    /// The text on the branch; null if the file was removed.
+    now: Oid,
+}
 
 impl Sync<'_> {
     /// Returns the changes that delete records that are no longer needed:
@@ -114,9 +123,10 @@ impl Sync<'_> {
     pub(crate) fn closed_elsewhere(&self, steps: &[StepId]) -> Result<HashSet<StepId>, Error> {
         match self.branch()? {
             Some((git, tip)) if !steps.is_empty() => {
-                let is_excluded = |there: &Step, here: &Step| here.is_closed() || is_reopened(there, here);
-                let mut found = self.closed_on(git, &tip, steps, is_excluded)?;
-                found.extend(self.gone_from(git, &tip, steps)?);
+                let mut found = self.closed_on(git, &tip, steps, is_settled_here)?;
+                let changes = self.changes_on_branch(git, &tip)?;
+                found.extend(self.gone_from(git, &changes, steps)?);
+                found.extend(self.closed_before_move(git, &tip, &changes, steps)?);
                 Ok(found)
             }
             _ => Ok(HashSet::new()),
@@ -193,33 +203,43 @@ impl Sync<'_> {
         Ok(closed)
     }
 
-    /// Returns the `steps` that were moved or removed on the branch: the merge base of `HEAD` and the branch has the
-    /// step's file, and on the branch the file is missing or contains another step.
-    fn gone_from(&self, git: &Git, tip: &Oid, steps: &[StepId]) -> Result<Vec<StepId>, Error> {
-        let Some(head) = git.head_commit()? else { return Ok(Vec::new()) };
-        let Some(base) = git.merge_base(&head, tip)?.filter(|it| it != tip) else { return Ok(Vec::new()) };
+    /// The steps' files that the branch has changed since its merge base with `HEAD`.
+    fn changes_on_branch(&self, git: &Git, tip: &Oid) -> Result<HashMap<StepId, BranchChange>, Error> {
+        let mut changes: HashMap<StepId, BranchChange> = HashMap::new();
+        let Some(head) = git.head_commit()? else { return Ok(changes) };
+        let Some(base) = git.merge_base(&head, tip)?.filter(|it| it != tip) else { return Ok(changes) };
         if self.is_partial(git)? {
             // In a partial clone, a text may seem missing only because it was not fetched.
             self.fetch_missing(git, tip)?;
         }
         let call = git.call(&["diff-tree", "-r", "--raw", "-z", "--no-abbrev", "--no-renames"]);
         let within: Vec<_> = Some(self.state.dir()).filter(|it| !it.is_empty()).into_iter().collect();
-        // The old and the new text of each step. The new one is null if the step's file was removed.
-        let mut changed: HashMap<StepId, (Option<Oid>, Oid)> = HashMap::new();
         for it in read_changes(&call.oids([&base, tip]).paths(within).run()?)? {
             let Some(id) = self.step_at(&it.path) else { continue };
             // A file that was only renamed, for example from `step-03.md` to `step-3.md`, has two entries.
-            let (before, now) = changed.entry(id).or_insert_with(|| (None, it.old.null()));
+            let change =
+                changes.entry(id).or_insert_with(|| BranchChange { before: None, now: it.old.null() });
             if it.old_mode != 0 {
-                *before = Some(it.old);
+                change.before = Some(it.old);
             }
             if it.new_mode != 0 {
-                *now = it.new;
+                change.now = it.new;
             }
         }
+        Ok(changes)
+    }
+
+    /// Returns the `steps` that were moved or removed on the branch: the merge base of `HEAD` and the branch has the
+    /// step's file, and on the branch the file is missing or contains another step.
+    fn gone_from(
+        &self,
+        git: &Git,
+        changes: &HashMap<StepId, BranchChange>,
+        steps: &[StepId],
+    ) -> Result<Vec<StepId>, Error> {
         let of_step = |id| {
-            let (before, now) = changed.remove(id)?;
-            Some((id, before.filter(|it| *it != now)?.to_string(), now.to_string()))
+            let BranchChange { before, now } = changes.get(id)?;
+            Some((id, before.as_ref().filter(|it| *it != now)?.to_string(), now.to_string()))
         };
         let changed: Vec<_> = steps.iter().filter_map(of_step).collect();
         let before = self.texts(git, &changed.iter().map(|it| &it.1).collect::<Vec<_>>())?;
@@ -231,6 +251,45 @@ impl Sync<'_> {
         Ok(texts
             .filter_map(|((id, ..), (before, now))| is_gone(before, now).then(|| (*id).clone()))
             .collect())
+    }
+
+    /// Returns the `steps` that are closed on the branch under an earlier id: they were moved here, and the branch does not
+    /// have the move. Such a step is recognized by its time of creation and its title.
+    fn closed_before_move(
+        &self,
+        git: &Git,
+        tip: &Oid,
+        changes: &HashMap<StepId, BranchChange>,
+        steps: &[StepId],
+    ) -> Result<Vec<StepId>, Error> {
+        let changed: Vec<_> = changes.iter().filter(|(_, it)| it.before.is_some()).collect();
+        let texts = self.texts(git, &changed.iter().map(|(_, it)| it.now.to_string()).collect::<Vec<_>>())?;
+        let mut closed = HashMap::new();
+        for ((id, _), text) in changed.into_iter().zip(texts) {
+            let there = text.map(|it| self.step(id, &path_of(id), it)).filter(Step::is_closed);
+            let Some((there, identity)) = there.and_then(|it| identity(&it).map(|of| (it, of))) else {
+                continue;
+            };
+            // Most steps have the same id here.
+            if self.step_here(id)?.and_then(|it| self::identity(&it)).as_ref() != Some(&identity) {
+                closed.insert(identity, there);
+            }
+        }
+        let mut found = Vec::new();
+        for id in steps.iter().filter(|_| !closed.is_empty()) {
+            let Some(here) = self.step_here(id)? else { continue };
+            let Some((of, there)) = identity(&here).and_then(|it| closed.get_key_value(&it)) else {
+                continue;
+            };
+            // The branch may have two steps that look alike. Then this one was not moved.
+            let text = self.files_in(git, tip, std::slice::from_ref(id))?.pop().flatten();
+            let is_there =
+                text.and_then(|it| identity(&self.step(id, &path_of(id), it))).as_ref() == Some(of);
+            if !is_there && !is_settled_here(there, &here) {
+                found.push(id.clone());
+            }
+        }
+        Ok(found)
     }
 
     /// Like [`Self::files_in`]; in a partial clone, fetches missing texts first.
@@ -337,6 +396,16 @@ fn path_of(step: &StepId) -> String {
 fn may_be_same(one: &Step, other: &Step) -> bool {
     let is_dated = one.created_at.is_some() && other.created_at.is_some();
     one.title == other.title && (!is_dated || one.created_at == other.created_at)
+}
+
+/// Identifies a step even if it gets another number. `None` if it has no time of creation.
+fn identity(step: &Step) -> Option<(Time, String)> {
+    Some((step.created_at?, step.title.clone()))
+}
+
+/// Whether a step that is closed on the branch is closed here, too, or was reopened here.
+fn is_settled_here(there: &Step, here: &Step) -> bool {
+    here.is_closed() || is_reopened(there, here)
 }
 
 /// Whether a step that is closed on the branch was reopened here: it is open here, and has all attempts of the branch's

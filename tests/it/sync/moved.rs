@@ -350,3 +350,47 @@ fn a_renamed_file_is_not_a_moved_step() {
     b.run("sync").ok_code();
     b.claim("p:1");
 }
+
+/// A plan of two steps, which have times of creation. In the clone `b`, step 1 has the number 9. In the clone `a`, it was
+/// completed as step 1, and that is on the branch, but not in `b`.
+fn completed_before_a_move(line: &str) -> Team {
+    let team = Team::new();
+    let (a, b) = (team.clone_of("a"), team.clone_of("b"));
+    a.run("new q One Two -q").ok_code();
+    a.commit_and_push();
+    b.git("pull -q");
+    a.claim("q:1");
+    a.run("done q:1").ok();
+    a.commit_and_push();
+    a.run("sync").ok_code();
+    b.run("sync").ok_code();
+    refused(&b.run("claim q:1"), "claimed");
+    b.run(line).ok_code();
+    team
+}
+
+#[test]
+fn a_step_that_is_closed_on_the_branch_is_not_claimed_after_a_move() {
+    for (line, step, next) in [("move q:1 --to 9", "q:9", "q:2"), ("move q --to r", "r:1", "r:2")] {
+        let team = completed_before_a_move(line);
+        let b = team.clone_of("b");
+        refused(&b.run(&format!("claim {step}")), "claimed");
+        let plan = step.split(':').next().unwrap_or_default();
+        assert_eq!(b.claim(plan).0, next, "{line}");
+        b.run(&format!("release {next}")).ok();
+        // The same holds after a commit of the move.
+        b.git("add plans");
+        b.git("commit -q -m Move");
+        refused(&b.run(&format!("claim {step}")), "claimed");
+    }
+}
+
+#[test]
+fn a_step_with_the_number_of_a_moved_and_closed_one_can_be_claimed() {
+    let team = completed_before_a_move("move q:1 --to 9");
+    let b = team.clone_of("b");
+    // This step has the title, but not the time of creation.
+    b.write("plans/q/step-5.md", "---\ncreated_at: 2026-01-01T00:00:00Z\nstatus: pending\n---\n# One\n");
+    assert_eq!(b.claim("q:5").0, "q:5");
+    assert_eq!(b.claim("q:2").0, "q:2");
+}
