@@ -371,11 +371,12 @@ fn people(plans: &Plans, plan: &Plan) -> Vec<String> {
 
 /// A text for people about the owner of a claim. It contains the owner's name, or the claim's id if the name is unknown. If
 /// the claim was made elsewhere, the text also says where. If the work ended on another machine and is not merged, the text
-/// also says this. If the step was closed on another branch, the text says only this.
+/// also says this. If the step was closed on a branch, the text says only this.
 fn held_by(held: &HeldClaim) -> String {
     let by = held.by.as_ref().unwrap_or(&held.claim);
     match &held.holding {
         Holding::Elsewhere { .. } => format!("{by} in another working tree"),
+        Holding::Closed { is_here: true, .. } => "closed on this branch".to_owned(),
         Holding::Closed { .. } => "closed on another branch".to_owned(),
         Holding::Remote { host, .. } => format!("{by} on {host}"),
         Holding::EndedRemote { status, host, .. } => format!("{status} by {by} on {host}, not merged"),

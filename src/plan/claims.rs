@@ -39,6 +39,9 @@ pub enum Holding {
     /// Its step was closed on a branch that still exists.
     Closed {
         branch: Option<String>,
+        /// The step was closed in this working tree, on the branch that is checked out. Its file was changed back a moment
+        /// ago.
+        is_here: bool,
     },
     /// Another machine has the step, according to the registry of shared claims.
     Remote {
@@ -66,6 +69,29 @@ pub struct HeldClaim {
     pub until: Option<Time>,
     /// The log of the run that made the claim; `None` if no run did.
     pub log: Option<String>,
+}
+
+impl HeldClaim {
+    /// If the work under this claim has ended, but the file here does not show that: says how, as in `was closed on other,
+    /// which is not merged here`.
+    pub fn unmerged_end(&self) -> Option<String> {
+        match &self.holding {
+            Holding::Closed { is_here: true, .. } => Some(
+                "was closed on this branch, and its file was changed back less than a minute ago".to_owned(),
+            ),
+            Holding::Closed { branch, is_here: false } => {
+                let branch =
+                    branch.as_deref().map_or("another branch", |it| it.trim_start_matches("refs/heads/"));
+                Some(format!("was closed on {branch}, which is not merged here"))
+            }
+            Holding::EndedRemote { host, branch, status } => {
+                let by = self.by.as_deref().unwrap_or("another worker");
+                let branch = branch.as_deref().map(|it| format!(" (branch {it})")).unwrap_or_default();
+                Some(format!("was {status} by {by} on {host}{branch}, and this work is not merged here"))
+            }
+            Holding::Here | Holding::Elsewhere { .. } | Holding::Remote { .. } => None,
+        }
+    }
 }
 
 /// A claim that is in force on a step, whether the step's file shows it or not.

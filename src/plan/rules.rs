@@ -3,7 +3,7 @@
 use std::cmp::{Ordering, Reverse};
 use std::collections::{BinaryHeap, HashSet};
 
-use crate::plan::claims::InForce;
+use crate::plan::claims::{HeldClaim, InForce};
 use crate::plan::id::{PlanId, StepId};
 use crate::plan::model::{Order, Plan, PlanKind, Step};
 use crate::plan::plans::{Finder, Plans};
@@ -257,7 +257,7 @@ fn own_progress(plans: &Plans, plan: &Plan, now: Time) -> Progress {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum State {
     Next,
-    /// No step can be claimed, and at least one is in progress.
+    /// No step can be claimed, and at least one is in progress, or was closed elsewhere and is not merged here.
     Waiting,
     /// No step can be claimed, and none is in progress, except steps whose claim has lapsed. For example, the open steps depend
     /// on a step that failed, is blocked or has an error in its file.
@@ -317,11 +317,15 @@ pub fn next<'a>(plans: &'a Plans, plan: &'a Plan, now: Time) -> Next<'a> {
     if let Some(step) = ready().find(|it| !plans.claims().is_given_up(it, now)) {
         return answer(State::Next, Some(step), why_ready(plans, plan, step, now));
     }
-    let held = plan.steps.iter().filter(|it| !plans.claims().is_given_up(it, now));
-    let names: Vec<_> = held.filter_map(|it| worked_on(plans, plan, it, now)).collect();
-    if !names.is_empty() {
-        let are = if names.len() == 1 { "is" } else { "are" };
-        return answer(State::Waiting, None, format!("{} {are} in progress", list("step", &names)));
+    let held = || plan.steps.iter().filter(|it| !plans.claims().is_given_up(it, now));
+    let names: Vec<_> = held().filter_map(|it| worked_on(plans, plan, it, now)).collect();
+    let are = if names.len() == 1 { "is" } else { "are" };
+    let busy = (!names.is_empty()).then(|| format!("{} {are} in progress", list("step", &names)));
+    let end = |it| only_holder(plans, plan, it, now)?.unmerged_end();
+    let ended = held().filter_map(|it| Some(format!("step {} {}", it.id.number, end(it)?)));
+    let waiting: Vec<_> = busy.into_iter().chain(ended).collect();
+    if !waiting.is_empty() {
+        return answer(State::Waiting, None, joined(waiting));
     }
     let given_up: Vec<_> = ready().map(|it| it.id.number.to_string()).collect();
     if !given_up.is_empty() {
@@ -332,16 +336,20 @@ pub fn next<'a>(plans: &'a Plans, plan: &'a Plan, now: Time) -> Next<'a> {
     answer(State::Blocked, None, why_blocked(plans, plan, now))
 }
 
+/// Returns the recorded claim that is the only obstacle of a step.
+fn only_holder<'a>(plans: &'a Plans, plan: &Plan, step: &Step, now: Time) -> Option<&'a HeldClaim> {
+    let is_only =
+        || obstacles(plans, plan, step, now).iter().all(|it| matches!(it, Obstacle::Claimed { .. }));
+    plans.claims().holder(step).filter(|_| is_only())
+}
+
 /// Returns the number and worker of a step, as in `1 (ann)`, or only the number if the worker is unknown.
 ///
 /// Returns `None` unless the step is in progress or a claim is its only obstacle.
 fn worked_on(plans: &Plans, plan: &Plan, step: &Step, now: Time) -> Option<String> {
-    let by = match plans.claims().holder(step) {
-        Some(held)
-            if obstacles(plans, plan, step, now).iter().all(|it| matches!(it, Obstacle::Claimed { .. })) =>
-        {
-            held.by.as_deref()
-        }
+    let by = match only_holder(plans, plan, step, now) {
+        Some(held) if held.unmerged_end().is_some() => return None,
+        Some(held) => held.by.as_deref(),
         _ if step.is_unverified() => return None,
         _ if step.standing().is(StepStatus::InProgress) => {
             step.claim.as_ref().and_then(|it| it.by.as_deref())
@@ -415,14 +423,15 @@ fn why_blocked(plans: &Plans, plan: &Plan, now: Time) -> String {
         })
     });
     let mut seen = HashSet::new();
-    let mut reasons: Vec<String> = reasons.filter(|it| seen.insert(it.clone())).collect();
+    joined(reasons.filter(|it| seen.insert(it.clone())).collect())
+}
+
+/// Joins the first five reasons, and says how many more there are.
+fn joined(mut reasons: Vec<String>) -> String {
     let more = reasons.len().saturating_sub(5);
     reasons.truncate(5);
-    let mut why = reasons.join("; ");
-    if more > 0 {
-        why = format!("{why}; and {more} more");
-    }
-    why
+    let why = reasons.join("; ");
+    if more > 0 { format!("{why}; and {more} more") } else { why }
 }
 
 /// Returns `step 1` or `steps 1, 2`.

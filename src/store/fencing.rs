@@ -210,7 +210,21 @@ pub(crate) fn override_record(context: &Context, who: &Caller, file: &[u8], text
 pub(crate) fn held_by(plans: &Plans, step: &Step, by: Option<&str>) -> Error {
     let id = step.id.to_string();
     let by = by.map(str::to_owned);
-    match plans.claims().holder(step).map(|it| &it.holding) {
+    let holder = plans.claims().holder(step);
+    if let Some((held, end)) = holder.and_then(|it| Some((it, it.unmerged_end()?))) {
+        let hint = match &held.holding {
+            Holding::Closed { is_here: true, .. } => {
+                "try again in a minute, or use --force, which is recorded".to_owned()
+            }
+            Holding::Closed { .. } => "merge it, or use --force, which is recorded".to_owned(),
+            _ => format!(
+                "merge it; if that branch is gone, `planwatch release {} --force` frees the step",
+                shell_word(&id)
+            ),
+        };
+        return Error::conflict("claimed", format!("`{id}` {end}"), hint);
+    }
+    match holder.map(|it| &it.holding) {
         Some(Holding::Elsewhere { worktree, is_gone: true }) => {
             let by = by.unwrap_or_else(|| "another worker".to_owned());
             let message = format!("`{id}` is claimed by {by} in {worktree}, which no longer exists");
@@ -221,27 +235,9 @@ pub(crate) fn held_by(plans: &Plans, step: &Step, by: Option<&str>) -> Error {
             let by = by.unwrap_or_else(|| "another worker".to_owned());
             Error::Held { id, by: format!("{by} in the working tree {worktree}") }
         }
-        Some(Holding::Closed { branch }) => {
-            let branch =
-                branch.as_deref().map_or("another branch", |it| it.trim_start_matches("refs/heads/"));
-            let message = format!("`{id}` was closed on {branch}, which is not merged here");
-            let hint = "merge it, or use --force, which is recorded".to_owned();
-            Error::Conflict { code: "claimed", message, hint }
-        }
         Some(Holding::Remote { host, .. }) => {
             let by = by.unwrap_or_else(|| "another worker".to_owned());
             Error::Held { id, by: format!("{by} on {host}") }
-        }
-        Some(Holding::EndedRemote { host, status, branch }) => {
-            let by = by.unwrap_or_else(|| "another worker".to_owned());
-            let branch = branch.as_deref().map(|it| format!(" (branch {it})")).unwrap_or_default();
-            let message =
-                format!("`{id}` was {status} by {by} on {host}{branch}; this work is not merged here");
-            let hint = format!(
-                "merge it; if that branch is gone, `planwatch release {} --force` frees the step",
-                shell_word(&id)
-            );
-            Error::Conflict { code: "claimed", message, hint }
         }
         _ if step.claim.is_none() && step.status.is(StepStatus::InProgress) => {
             let message =
@@ -251,7 +247,8 @@ pub(crate) fn held_by(plans: &Plans, step: &Step, by: Option<&str>) -> Error {
         }
         _ => {
             let claim = step.claim.as_ref().map(|it| format!("the claim {}", it.id));
-            Error::Held { id, by: by.or(claim).unwrap_or_else(|| "another worker".to_owned()) }
+            let by = by.or(claim).unwrap_or_else(|| "another worker".to_owned());
+            Error::Held { id, by }
         }
     }
 }

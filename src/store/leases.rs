@@ -301,7 +301,7 @@ impl<'a> Leases<'a> {
         };
         if lapse.is_some() && !is_here && self.is_closed_there(plans, &id, record) {
             lapse = None;
-            holding = Holding::Closed { branch: record.place.branch.clone() };
+            holding = Holding::Closed { branch: record.place.branch.clone(), is_here: false };
         }
         let known = Some(record).filter(|_| !is_replaced);
         let (by, at) = (known.and_then(|it| it.by.clone()), known.and_then(|it| it.at));
@@ -337,7 +337,8 @@ impl<'a> Leases<'a> {
         let is_there =
             *branches.entry(key).or_insert_with_key(|(branch, root)| self.is_there(branch.as_deref(), root));
         if is_there {
-            let holding = Holding::Closed { branch };
+            let is_here = self.is_this_place(&closed.place);
+            let holding = Holding::Closed { branch, is_here };
             let log::Closed { claim, by, at, .. } = closed;
             claims.add(id, HeldClaim { claim, by, at, lapse: None, holding, until: None, log: None });
         }

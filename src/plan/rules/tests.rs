@@ -247,7 +247,7 @@ fn the_record_of_a_claim_decides_whether_it_holds() {
     const OLD: &str = "1 in_progress claim: {id: \"k1111111\", by: \"bob\", at: 2026-11-19T12:00:00Z}";
     const NEW: &str = "1 in_progress claim: {id: \"k1111111\", by: \"bob\", at: 2026-11-21T11:59:00Z}";
     let other = || Holding::Elsewhere { worktree: "/other".to_owned(), is_gone: false };
-    let closed = || Holding::Closed { branch: Some("refs/heads/x".to_owned()) };
+    let closed = || Holding::Closed { branch: Some("refs/heads/x".to_owned()), is_here: false };
     // The file's own claim: a record takes precedence over the time stamp.
     check_held(OLD, &[], State::Next, 0);
     check_held(NEW, &[], State::Waiting, 0);
@@ -263,6 +263,33 @@ fn the_record_of_a_claim_decides_whether_it_holds() {
     // A step that is closed in its own file has no claim.
     check_held("1 completed", &[held("k2222222", None, Here)], State::Complete, 0);
     check_held("1 skipped", &[held("k2222222", None, closed())], State::Complete, 0);
+}
+
+#[test]
+fn a_step_that_was_closed_elsewhere_is_not_said_to_be_in_progress() {
+    let of = |holding| HeldClaim { holding, ..held("k2222222", None, Holding::Here) };
+    let closed = |is_here| of(Holding::Closed { branch: Some("refs/heads/other".to_owned()), is_here });
+    let remote = || Holding::EndedRemote { host: "vm".to_owned(), branch: None, status: "completed" };
+    let check = |steps: &[&str], held: &HeldClaim, why: &str| {
+        let mut claims = Claims::default();
+        claims.add(read_step_id("p:1").expect("a step's id"), held.clone());
+        let plans = Plans::judged(vec![plan("p", "status: active", steps)]).with_claims(claims);
+        let next = next(&plans, plans.iter().next().expect("one plan"), now());
+        assert_eq!((next.state, next.why.as_str()), (State::Waiting, why));
+    };
+    check(&["1 pending"], &closed(false), "step 1 was closed on other, which is not merged here");
+    check(
+        &["1 pending"],
+        &closed(true),
+        "step 1 was closed on this branch, and its file was changed back less than a minute ago",
+    );
+    check(
+        &["1 pending"],
+        &of(remote()),
+        "step 1 was completed by bob on vm, and this work is not merged here",
+    );
+    let both = "step 2 is in progress; step 1 was closed on other, which is not merged here";
+    check(&["1 pending", "2 in_progress"], &closed(false), both);
 }
 
 #[test]

@@ -167,11 +167,16 @@ impl Leases<'_> {
         })
     }
 
+    /// Whether this is the working tree and the branch of the context.
+    pub(super) fn is_this_place(&self, place: &Place) -> bool {
+        place.branch.is_some() && *place == self.place
+    }
+
     /// Whether the closing of `step`, which is open now, was discarded, for example by `git reset --hard`. `closed` is where
     /// the step was closed. If that is this working tree and branch, the closing was discarded. `git pull --autostash`
     /// removes changes and restores them some seconds later, so the file must also have been unchanged for a minute.
     pub(super) fn is_dropped(&self, closed: &Place, step: &Step) -> bool {
-        let is_here = closed.branch.is_some() && *closed == self.place;
+        let is_here = self.is_this_place(closed);
         self.is_uncacheable.fetch_or(is_here, Ordering::Relaxed);
         is_here && step.modified.is_none_or(|it| self.context.now.seconds_since(it) >= 60)
     }

@@ -48,6 +48,16 @@ fn work_that_is_no_longer_in_its_tree_and_branch_holds_the_step_for_a_minute() {
         |seconds: u64| file.set_modified(UNIX_EPOCH + Duration::from_secs(seconds)).expect("it is set");
     is_at(NOW_SECONDS - 10);
     repository.claims_nothing(HERE);
+    let said = |tree: &str, line: &str, words: &str| {
+        let ran = repository.run(tree, line);
+        assert!(format!("{}{}", ran.stdout, ran.stderr).contains(words), "{line}: {ran:?}");
+    };
+    let why = "was closed on this branch, and its file was changed back less than a minute ago";
+    said(HERE, "list p", "closed on this branch");
+    said(HERE, "next p", &format!("Nothing is ready: step 1 {why}"));
+    said(HERE, "claim p --json", &format!("\"why\":\"step 1 {why}\""));
+    said(OTHER, "list p", "closed on another branch");
+    said(OTHER, "next p", "Nothing is ready: step 1 was closed on main, which is not merged here");
     is_at(NOW_SECONDS - 60);
     repository.claims_nothing(OTHER);
     assert_eq!(repository.claims(HERE).0, "p:1");
