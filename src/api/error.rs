@@ -52,7 +52,12 @@ pub enum Error {
     /// Like [`Self::Claimed`], in two other cases: the caller wants to claim the step, or the step's file in this working
     /// tree has no claim in force and the other worker's claim is recorded only outside the file.
     #[error("`{id}` is claimed by {by}")]
-    Held { id: String, by: String },
+    Held {
+        id: String,
+        by: String,
+        /// Another machine has the claim, so `claim --force` does not take it over.
+        is_remote: bool,
+    },
     /// A step has a live claim, so the operation is refused. `undo`, and `remove` of a whole plan, ignore the claim with
     /// `--force`; the other operations do not. If the operation removes, archives or renames a whole plan, the claim can be
     /// the caller's own.
@@ -204,9 +209,13 @@ impl Error {
             Self::Claimed { .. } => {
                 "name the claim with --claim ID, or use --force, which is recorded".to_owned()
             }
-            Self::Held { id, .. } => {
+            Self::Held { id, is_remote, .. } => {
                 let id = shell_word(id);
-                format!("`planwatch show {id}` shows the claim; --force takes it over, which is recorded")
+                let end = match is_remote {
+                    true => format!("`planwatch release {id} --force` ends it"),
+                    false => "--force takes it over, which is recorded".to_owned(),
+                };
+                format!("`planwatch show {id}` shows the claim; {end}")
             }
             Self::ClaimedWithin { id, .. } => format!(
                 "wait until the work is done, or release the claim: `planwatch release {}`, with --force if it is not yours",
@@ -259,7 +268,7 @@ impl Error {
             Self::DependenciesOpen { id, open } => json!({"id": id, "open": open}),
             Self::ConfirmationNeeded { id, phase } => json!({"id": id, "phase": phase}),
             Self::PersonNeeded { command } => json!({"command": command}),
-            Self::Claimed { id, by } | Self::Held { id, by } | Self::ClaimedWithin { id, by } => {
+            Self::Claimed { id, by } | Self::Held { id, by, .. } | Self::ClaimedWithin { id, by } => {
                 json!({"id": id, "by": by})
             }
             Self::ClaimsNotShared { path, .. } => json!({"path": path}),

@@ -108,7 +108,7 @@ fn check_beside(plans: &Plans, step: &Step, who: &Caller) -> Result<Owner, Error
         Some(_) if who.force => Ok(Owner::Forced),
         Some(held) if held.holding == Holding::Here => {
             let by = held.by.clone().unwrap_or_else(|| format!("the claim {}", held.claim));
-            Err(Error::Held { id: step.id.to_string(), by })
+            Err(Error::Held { id: step.id.to_string(), by, is_remote: false })
         }
         Some(held) => Err(held_by(plans, step, held.by.as_deref())),
         None => Ok(Owner::Free),
@@ -233,11 +233,11 @@ pub(crate) fn held_by(plans: &Plans, step: &Step, by: Option<&str>) -> Error {
         }
         Some(Holding::Elsewhere { worktree, .. }) => {
             let by = by.unwrap_or_else(|| "another worker".to_owned());
-            Error::Held { id, by: format!("{by} in the working tree {worktree}") }
+            Error::Held { id, by: format!("{by} in the working tree {worktree}"), is_remote: false }
         }
         Some(Holding::Remote { host, .. }) => {
             let by = by.unwrap_or_else(|| "another worker".to_owned());
-            Error::Held { id, by: format!("{by} on {host}") }
+            Error::Held { id, by: format!("{by} on {host}"), is_remote: true }
         }
         _ if step.claim.is_none() && step.status.is(StepStatus::InProgress) => {
             let message =
@@ -248,7 +248,7 @@ pub(crate) fn held_by(plans: &Plans, step: &Step, by: Option<&str>) -> Error {
         _ => {
             let claim = step.claim.as_ref().map(|it| format!("the claim {}", it.id));
             let by = by.or(claim).unwrap_or_else(|| "another worker".to_owned());
-            Error::Held { id, by }
+            Error::Held { id, by, is_remote: false }
         }
     }
 }

@@ -49,6 +49,20 @@ fn two_clones_work_through_a_plan_and_no_step_is_claimed_twice() {
 }
 
 #[test]
+fn the_refusal_of_a_claim_names_the_command_that_ends_the_other_one() {
+    let team = Team::new();
+    let (a, b) = (team.clone_of("a"), team.clone_of("b"));
+    b.claim("p:1");
+    for line in ["claim p:1", "claim p:1", "claim p:1 --force", "done p:1"] {
+        let ran = a.run(line);
+        refused(&ran, "claimed");
+        assert!(ran.stderr.contains("; `planwatch release p:1 --force` ends it"), "{line}: {ran:?}");
+    }
+    a.run("release p:1 --force").ok_code();
+    a.claim("p:1");
+}
+
+#[test]
 fn a_claim_that_another_clone_makes_first_is_undone_byte_for_byte() {
     let team = Team::new();
     let (a, b) = (team.clone_of("a"), team.clone_of("b"));

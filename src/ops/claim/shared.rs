@@ -22,7 +22,6 @@ use crate::store::sync::claiming::{Announced, LocalClaim};
 use crate::store::sync::seen::Seen;
 use crate::store::sync::state::{FileBefore, OwnRecord, SyncState};
 use crate::store::sync::{Sync, local};
-use crate::text::typed::shell_word;
 
 /// How many steps are tried before the claim gives up.
 const CANDIDATES: u32 = 6;
@@ -73,7 +72,7 @@ pub(super) fn claim_at(sync: &Sync<'_>, request: &ClaimRequest) -> Result<ClaimR
             Ok(Announced::Lost(holder)) => {
                 take_back(context, &made, &claim)?;
                 if let Wanted::Step(named) = &wanted {
-                    return Err(elsewhere(&named.id, &holder));
+                    return Err(Error::Held { id: named.id.to_string(), by: holder, is_remote: true });
                 }
                 lost.insert(made.step);
                 // If the push was rejected, the records have been listed again.
@@ -200,11 +199,6 @@ fn refuse_closed(sync: &Sync<'_>, id: &StepId) -> Result<(), Error> {
     let message =
         format!("`{id}` was closed, moved or removed on {remote}/{branch}, which is not merged here");
     Err(Error::conflict("claimed", message, "merge it, for example with `git pull`"))
-}
-
-fn elsewhere(id: &StepId, holder: &str) -> Error {
-    let hint = format!("`planwatch show {}` shows the claim", shell_word(id));
-    Error::conflict("claimed", format!("`{id}` is claimed by {holder}"), hint)
 }
 
 /// Undoes a claim on this machine that the registry did not confirm.
