@@ -16,8 +16,9 @@ use crate::store::resolve::NamedStep;
 use crate::store::step_file::{self, StepUpdate};
 use crate::store::transaction::{Mode, Transaction, once_saved};
 
-/// Undoes a claim and its end: restores the file if it is unchanged since this clone wrote it. Otherwise, if the step's
-/// status comes from the claim, sets the step to pending, and adds a note if there is a late result.
+/// Undoes a claim and its end: restores the file if it is unchanged since this clone wrote it, and the end has no message.
+/// Otherwise, if the step's status comes from the claim, sets the step to pending, and adds a note if there is a late
+/// result. The attempt with the message stays.
 pub(crate) fn take_back(
     context: &Context,
     step: &StepId,
@@ -25,8 +26,8 @@ pub(crate) fn take_back(
     file: Option<&FileBefore>,
 ) -> Result<(), Error> {
     let is_restored = match file {
-        Some(file) => once_saved(context, || restore(context, file))?,
-        None => false,
+        Some(file) if !has_message(context, step, claim)? => once_saved(context, || restore(context, file))?,
+        _ => false,
     };
     if !is_restored {
         once_saved(context, || release(context, step, claim))?;
@@ -50,6 +51,13 @@ fn load(context: &Context, id: &StepId) -> Result<Option<Step>, Error> {
         Err(Error::NotFound { .. }) => Ok(None),
         Err(error) => Err(error),
     }
+}
+
+/// Whether the attempt that ended the claim contains a text of the user.
+fn has_message(context: &Context, id: &StepId, claim: &str) -> Result<bool, Error> {
+    let step = load(context, id)?;
+    let end = step.as_ref().and_then(|it| it.attempts.last()).filter(|it| it.is_of_claim(claim));
+    Ok(end.is_some_and(|it| it.notes.is_some()))
 }
 
 /// Restores the file if it is unchanged since this clone wrote it.

@@ -42,14 +42,14 @@ fn an_offline_claim_loses_against_a_result_that_is_merged_already() {
 
 #[test]
 fn an_offline_result_that_loses_is_undone_or_leaves_a_late_note() {
-    for is_edited in [false, true] {
+    for (end, is_edited) in [("done p:1", false), ("done p:1 -m mine", false), ("fail p:1 -m mine", true)] {
         let team = Team::new();
         let (a, b) = (team.clone_of("a"), team.clone_of("b"));
         let before = b.step(1);
         team.fault("offline");
         b.run("claim p:1 --offline").ok_code();
-        let done = b.run("done p:1 -m mine");
-        assert!(done.code == 0 && done.stderr.contains("not confirmed by the registry"), "{done:?}");
+        let ended = b.run(end);
+        assert!(ended.code == 0 && ended.stderr.contains("not confirmed by the registry"), "{ended:?}");
         team.heal();
         a.claim("p:1");
         if is_edited {
@@ -57,13 +57,15 @@ fn an_offline_result_that_loses_is_undone_or_leaves_a_late_note() {
         }
         assert!(b.run("sync").stdout.contains("lost"));
         let after = b.step(1);
-        if is_edited {
+        if end.contains("mine") {
             assert!(after.contains("status: pending") && after.contains("late result"), "{after}");
-            assert!(after.ends_with("More words.\n") && after.contains("mine"), "{after}");
+            assert!(after.contains("notes: mine") && after.contains("More words.") == is_edited, "{after}");
         } else {
             assert_eq!(after, before);
         }
         assert_eq!(team.records(), ["p/1 claimed ann"]);
+        b.run("sync").ok();
+        assert_eq!(b.step(1), after);
     }
 }
 
