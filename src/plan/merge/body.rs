@@ -101,17 +101,32 @@ fn list_alike(plan: &PlanId, three: &mut Three) {
     if lists.iter().any(has_twice) || lists.iter().any(Vec::is_empty) {
         return;
     }
-    let numbers: BTreeSet<StepNumber> = lists.iter().flatten().map(|(number, _)| number.clone()).collect();
-    let lists: [BTreeMap<StepNumber, String>; 3] = lists.map(|it| it.into_iter().collect());
-    for number in numbers {
-        let blocks = lists.each_ref().map(|it| it.get(&number));
-        let [base, ours, theirs] = &blocks;
-        let Some(merged) = one_of(base, ours, theirs) else { continue };
-        for (text, _) in three.iter_mut().zip(&blocks).filter(|(_, block)| *block != merged) {
-            // `None`: this version has no items any more, so it has no list to which the new item could be added.
-            if let Some(new) = steps_list::with_block(plan, text, &number, merged.map(String::as_str)) {
-                *text = new;
+    if let Some(alike) = with_merged_items(plan, three, lists.map(|it| it.into_iter().collect())) {
+        *three = alike;
+    }
+}
+
+/// The versions with the merged items. `None` if a version has no list to which an item could be added.
+fn with_merged_items(
+    plan: &PlanId,
+    three: &Three,
+    lists: [BTreeMap<StepNumber, String>; 3],
+) -> Option<Three> {
+    let numbers: BTreeSet<&StepNumber> = lists.iter().flat_map(BTreeMap::keys).collect();
+    let merged = numbers.into_iter().filter_map(|number| {
+        let [base, ours, theirs] = lists.each_ref().map(|it| it.get(number));
+        Some((number, one_of(&base, &ours, &theirs)?.map(String::as_str)))
+    });
+    // Items are removed last: a version that has lost all of its items has no list any more, and an added item would have
+    // no neighbour.
+    let (kept, removed): (Vec<_>, Vec<_>) = merged.partition(|(_, block)| block.is_some());
+    let mut alike = three.clone();
+    for (number, block) in kept.into_iter().chain(removed) {
+        for (text, list) in alike.iter_mut().zip(&lists) {
+            if list.get(number).map(String::as_str) != block {
+                *text = steps_list::with_block(plan, text, number, block)?;
             }
         }
     }
+    Some(alike)
 }

@@ -251,6 +251,18 @@ fn the_steps_list_has_the_items_of_both_in_the_order_of_numbers() {
 }
 
 #[test]
+fn a_list_whose_items_one_side_moved_and_the_other_side_removed_keeps_the_moved_ones() {
+    let of = |items: &[&str]| {
+        let items: String = items.iter().map(|it| format!("- step-{it}\n  Its text.\n")).collect();
+        format!("# Auth\n\n## Steps\n\n{items}")
+    };
+    let (base, removed) = (of(&["1: A", "2: B", "3: C"]), of(&["1: A", "2: B"]));
+    let (moved, both) = (of(&["2.5: A", "3: C", "4: B"]), of(&["2.5: A", "4: B"]));
+    clean(PLAN, &base, &removed, &moved, &both);
+    clean(PLAN, &base, &moved, &removed, &both);
+}
+
+#[test]
 fn line_ends_of_ours_stay() {
     let base = step("status: pending\ntitle: A\n", "\none\n\ntwo\n");
     let ours = step("status: completed\ntitle: A\n", "\none\n\ntwo\n").replace('\n', "\r\n");
