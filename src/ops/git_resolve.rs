@@ -23,6 +23,7 @@ use crate::store::transaction::{self, Transaction};
 
 mod merging;
 mod places;
+mod renamed;
 mod renumber;
 mod restore;
 
@@ -117,6 +118,9 @@ impl TextMerge for Both<'_> {
     }
 }
 
+const STEP_IN_CONFLICT: &str =
+    "the file has two steps; one was moved here, and both sides changed the same lines of it";
+
 /// The stages of a conflicted file: base, ours, theirs.
 type Stages = [Option<Oid>; 3];
 
@@ -129,6 +133,8 @@ struct Sides {
     theirs: Vec<u8>,
     /// The version of OURS; see [`Resolving::own_version`].
     own: Vec<u8>,
+    /// Whether each side's version is clean; see [`renamed::Version`].
+    are_clean: bool,
     merged: Merged,
 }
 
@@ -267,26 +273,6 @@ impl Resolving<'_> {
         Ok(self.blobs.read(oid)?)
     }
 
-    /// A side's version of a file: normally the staged text. If both sides renamed files to one name, git stages a merged
-    /// text with longer conflict markers. The version is then read from the side's commit. If that commit is not known or
-    /// has no such file, the version is picked from the merged text.
-    fn own_version(&self, path: &Path, staged: &Oid, is_ours: bool) -> Result<Vec<u8>, Error> {
-        let text = self.blob(staged)?;
-        let longer = markers::SIZES.skip(1);
-        let Some(picked) = longer.into_iter().find_map(|size| markers::pick(&text, size)) else {
-            return Ok(text);
-        };
-        let commit = match is_ours {
-            true => self.git.head_commit()?,
-            false => self.merging.as_ref().map(|it| it.theirs.clone()),
-        };
-        let Some(commit) = commit else { return Ok(if is_ours { picked.ours } else { picked.theirs }) };
-        let path = self.plans.join(path);
-        let name = [commit.as_str().as_bytes(), b":", path.as_os_str().as_bytes()].concat();
-        let own = self.blobs.find(&name)?;
-        Ok(own.unwrap_or(if is_ours { picked.ours } else { picked.theirs }))
-    }
-
     /// Merges the versions of a file. If the file is in `_archive/` and its versions conflict, the result has both texts,
     /// because no one works on archived or removed files. If that is impossible, the conflict stays.
     fn merge(&self, of: Versions<'_>) -> Merged {
@@ -316,9 +302,14 @@ impl Resolving<'_> {
         let Some(sides) = self.sides(path, stages)? else { return Ok(file) };
         file.state = "conflict";
         let name = path.to_string_lossy();
+        let is_left = || self.context.plans.read(path).is_ok_and(|it| self.is_as_left(&sides, &it.bytes));
+        if !sides.are_clean {
+            file.state = if is_left() { "conflict" } else { "edited" };
+            file.decided = vec![STEP_IN_CONFLICT.to_owned()];
+            return Ok(file);
+        }
         if sides.merged.is_other_file && merge::FileKind::of(&sides.path).0 == merge::FileKind::Step {
-            let is_left = self.context.plans.read(path).is_ok_and(|it| self.is_as_left(&sides, &it.bytes));
-            file.state = if is_left { "number-taken" } else { "edited" };
+            file.state = if is_left() { "number-taken" } else { "edited" };
             return Ok(file);
         }
         let written = writing.change(&name, &|now: &[u8]| {
@@ -345,10 +336,11 @@ impl Resolving<'_> {
         let named = format!("plans/{}", path.to_string_lossy());
         let own = self.own_version(path, ours, true)?;
         let other = self.own_version(path, theirs, false)?;
-        let of = Versions { path: &named, base: base.as_deref(), ours: &own, theirs: &other };
+        let are_clean = own.is_clean && other.is_clean;
+        let of = Versions { path: &named, base: base.as_deref(), ours: &own.text, theirs: &other.text };
         let merged = self.merge(of);
         let (ours, theirs) = (self.blob(ours)?, self.blob(theirs)?);
-        Ok(Some(Sides { path: named, base, ours, theirs, own, merged }))
+        Ok(Some(Sides { path: named, base, ours, theirs, own: own.text, are_clean, merged }))
     }
 
     /// For a file in which each side added a different step: whether it is as git left it, or equals OURS.

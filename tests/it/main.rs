@@ -22,6 +22,7 @@ mod git_commit;
 mod git_forced;
 mod git_merge;
 mod git_mistaken;
+mod git_moved;
 mod git_places;
 mod git_removed;
 mod git_renumber;

@@ -107,8 +107,8 @@ pub(super) fn rehome(
     let places = Places::read(resolving)?;
     for (path, stages) in taken {
         let [base, Some(ours), Some(theirs)] = stages else { continue };
-        let ours = resolving.own_version(path, ours, true)?;
-        let theirs = resolving.own_version(path, theirs, false)?;
+        let ours = resolving.own_version(path, ours, true)?.text;
+        let theirs = resolving.own_version(path, theirs, false)?.text;
         let base = base.as_ref().map(|it| resolving.blob(it)).transpose()?;
         let base = base.filter(|it| merge::likeness(it, &theirs) > 0);
         let is_known = |it: &Path| it != path && places.ours.contains_key(it);

@@ -47,7 +47,7 @@ pub(super) fn renumber(
     for (path, stages) in taken {
         let (Some(directory), Some(number)) = (path.parent(), number_of(path)) else { continue };
         let [_, _, Some(theirs)] = stages else { continue };
-        let theirs = resolving.own_version(path, theirs, false)?;
+        let theirs = resolving.own_version(path, theirs, false)?.text;
         let numbers = by_plan.entry(directory.to_path_buf()).or_default();
         let made = made_before(resolving, directory, &theirs, numbers)?;
         let is_made = made.is_some();
@@ -58,7 +58,7 @@ pub(super) fn renumber(
     }
     for (path, stages) in taken {
         let [_, Some(ours), _] = stages else { continue };
-        let own = resolving.own_version(path, ours, true)?;
+        let own = resolving.own_version(path, ours, true)?.text;
         let written = writing.change(&path.to_string_lossy(), &|now: &[u8]| {
             resolving.check_as_left(path, stages, now)?;
             Ok(Decision::<_, (), ()>::Write(with_line_ends_of(now, &own), ()))

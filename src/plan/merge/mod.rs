@@ -341,6 +341,12 @@ pub fn likeness(one: &[u8], other: &[u8]) -> u32 {
     }
 }
 
+/// Whether two files have the same id and time of creation, as before and after a change of the title.
+pub fn are_named_alike(one: &[u8], other: &[u8]) -> bool {
+    let word = |key: &str| (word_of(one, key), word_of(other, key));
+    ["id", "created_at"].into_iter().map(word).all(|(one, other)| one.is_some() && one == other)
+}
+
 /// Whether a file contains another step's text or title, as `squash` writes them.
 pub fn holds_step(file: &[u8], step: &[u8]) -> bool {
     let (Some(file), Some(step)) = (Side::read("", file), Side::read("", step)) else { return false };

@@ -297,7 +297,8 @@ impl<'a> References<'a> {
         let resolving = self.resolving;
         if let Some([base, ours, theirs]) = self.stages {
             let side = |oid: &Option<Oid>, is_ours| {
-                oid.as_ref().map(|it| resolving.own_version(self.path, it, is_ours)).transpose()
+                let version = oid.as_ref().map(|it| resolving.own_version(self.path, it, is_ours));
+                version.transpose().map(|it| it.map(|it| it.text))
             };
             let base = base.as_ref().map(|it| resolving.blob(it)).transpose()?;
             let (ours, theirs) = (side(ours, true)?, side(theirs, false)?);

@@ -1,0 +1,87 @@
+//! `git resolve --renumber` where one side moved a step to a number that the other side gave to a new step, or added a step
+//! with the number that a moved step had.
+
+use crate::git_merge::{BASE, Driver, Repository, STEP, with};
+use crate::git_places::{NEW, NEXT, OUR_STEP, THEIR_STEP, done};
+
+/// The merge of two branches. Each side first moves files, and then writes files.
+struct Side<'a> {
+    moves: &'a [(&'a str, &'a str)],
+    files: &'a [(&'a str, &'a str)],
+}
+
+fn merged(driver: Driver, base: &[(&str, &str)], ours: &Side<'_>, theirs: &Side<'_>) -> Repository {
+    let repository = Repository::new(driver, base);
+    let change = |side: &Side<'_>| {
+        for (from, to) in side.moves {
+            repository.git(&format!("mv {from} {to}"));
+        }
+        repository.commit(side.files);
+    };
+    repository.git("checkout -q -b theirs");
+    change(theirs);
+    repository.git("checkout -q main");
+    change(ours);
+    assert_eq!(repository.try_git("merge -q --no-edit theirs").code, 1);
+    repository
+}
+
+#[track_caller]
+fn resolves_to(repository: &Repository, files: &[(&str, &str)]) {
+    let ran = repository.planwatch("git resolve --renumber");
+    assert_eq!(ran.code, 0, "{ran:?}");
+    for (path, text) in files {
+        assert_eq!(repository.place.text(path), *text, "{path}");
+    }
+    repository.git("commit -q --no-edit");
+    assert_eq!(repository.git("status --porcelain"), "");
+}
+
+fn numbered(step: &str, number: &str) -> String {
+    with(step, &[("id: auth:2", &format!("id: auth:{number}"))])
+}
+
+#[test]
+fn the_work_on_a_moved_step_is_kept_if_its_new_number_is_taken() {
+    let (moved, did) = (numbered(BASE, "9"), done());
+    for driver in [Driver::None, Driver::Configured] {
+        let repository = merged(
+            driver,
+            &[(STEP, BASE)],
+            &Side { moves: &[], files: &[(STEP, &did), (NEW, OUR_STEP)] },
+            &Side { moves: &[(STEP, NEW)], files: &[(NEW, &moved)] },
+        );
+        resolves_to(&repository, &[(NEW, OUR_STEP), (NEXT, &numbered(&did, "10"))]);
+        assert!(!repository.place.file(STEP).exists());
+        let repository = merged(
+            driver,
+            &[(STEP, BASE)],
+            &Side { moves: &[(STEP, NEW)], files: &[(NEW, &moved)] },
+            &Side { moves: &[], files: &[(STEP, &did), (NEW, THEIR_STEP)] },
+        );
+        let renumbered = with(THEIR_STEP, &[("auth:9", "auth:10")]);
+        resolves_to(&repository, &[(NEW, &numbered(&did, "9")), (NEXT, &renumbered)]);
+        assert!(!repository.place.file(STEP).exists());
+    }
+}
+
+#[test]
+fn a_moved_step_whose_lines_both_sides_changed_stays_a_conflict() {
+    let of = |step: &str, words: &str| with(step, &[("Last words.", words)]);
+    let (own, other) = (of(&done(), "Ours."), of(&numbered(BASE, "9"), "Theirs."));
+    for driver in [Driver::None, Driver::Configured] {
+        let repository = merged(
+            driver,
+            &[(STEP, BASE)],
+            &Side { moves: &[], files: &[(STEP, &own), (NEW, OUR_STEP)] },
+            &Side { moves: &[(STEP, NEW)], files: &[(NEW, &other)] },
+        );
+        let left = repository.place.text(NEW);
+        let ran = repository.planwatch("git resolve --renumber");
+        assert_eq!(ran.code, 1, "{ran:?}");
+        assert!(ran.stdout.contains("both sides changed the same lines"), "{}", ran.stdout);
+        assert_eq!(repository.conflicts(), format!("{NEW}\n"));
+        assert_eq!(repository.place.text(NEW), left);
+        assert!(!repository.place.file(NEXT).exists());
+    }
+}
