@@ -216,8 +216,8 @@ impl Resolving<'_> {
             }
             done.report(file);
         }
-        places::rehome(self, writing, &taken, done)?;
-        taken.retain(|(path, _)| !done.clean.contains(path));
+        let stuck = places::rehome::rehome(self, writing, &taken, done)?;
+        taken.retain(|(path, _)| !done.clean.contains(path) && !stuck.contains(path));
         places::place(self, writing, &partial, done)?;
         // In a dry run nothing was written, so these searches would find the old state.
         let searches = request.paths.is_empty() && !dry_run;

@@ -85,3 +85,35 @@ fn a_moved_step_whose_lines_both_sides_changed_stays_a_conflict() {
         assert!(!repository.place.file(NEXT).exists());
     }
 }
+
+#[test]
+fn a_moved_step_that_does_not_merge_is_not_added_twice_if_its_old_number_is_taken() {
+    const MOVED: &str = "plans/auth/step-1.5.md";
+    let of = |step: &str, words: &str| with(step, &[("Last words.", words)]);
+    let moved = numbered(&of(BASE, "One."), "1.5");
+    let did = of(&done(), "Two.");
+    let new = with(OUR_STEP, &[("auth:9", "auth:2")]);
+    for driver in [Driver::None, Driver::Configured] {
+        let mover = Side { moves: &[(STEP, MOVED)], files: &[(MOVED, &moved), (STEP, &new)] };
+        let worker = Side { moves: &[], files: &[(STEP, &did)] };
+        let sides = [
+            (&mover, &worker, "their step is plans/auth/step-1.5.md here"),
+            (&worker, &mover, "your step is plans/auth/step-1.5.md there"),
+        ];
+        for (ours, theirs, note) in sides {
+            let repository = merged(driver, &[(STEP, BASE)], ours, theirs);
+            let left = [STEP, MOVED].map(|it| repository.place.text(it));
+            let ran = repository.planwatch("git resolve --renumber");
+            assert_eq!(ran.code, 1, "{ran:?}");
+            assert!(ran.stdout.contains(note), "{}", ran.stdout);
+            assert_eq!(repository.conflicts(), format!("{STEP}\n"));
+            assert_eq!([STEP, MOVED].map(|it| repository.place.text(it)), left);
+            assert!(!repository.place.file("plans/auth/step-3.md").exists());
+        }
+        // If only one side changed the lines, the step is merged.
+        let did = done();
+        let worker = Side { moves: &[], files: &[(STEP, &did)] };
+        let both = numbered(&of(&did, "One."), "1.5");
+        resolves_to(&merged(driver, &[(STEP, BASE)], &mover, &worker), &[(STEP, &new), (MOVED, &both)]);
+    }
+}

@@ -46,6 +46,7 @@ use crate::store::transaction::{self, Transaction};
 
 mod group;
 pub(super) mod recover;
+pub(super) mod rehome;
 pub(super) mod reunite;
 
 use group::{Group, Settled};
@@ -89,52 +90,6 @@ fn files_of(git: &Git, commit: Option<&Oid>, plans: &Path) -> Result<Files, Erro
     let inside =
         |path: &[u8]| Path::new(OsStr::from_bytes(path)).strip_prefix(plans).ok().map(Path::to_path_buf);
     Ok(entries.into_iter().filter_map(|it| Some((inside(&it.path)?, it.oid))).collect())
-}
-
-/// For each step of THEIRS whose number is taken: if OURS already has the step under another number, merges the step into
-/// that file of OURS.
-///
-/// An example is a rebase in which the step that one commit adds was renumbered, and a later commit changes the step.
-pub(super) fn rehome(
-    resolving: &Resolving<'_>,
-    writing: &mut Transaction<'_>,
-    taken: &[(PathBuf, Stages)],
-    done: &mut Done,
-) -> Result<(), Error> {
-    if taken.is_empty() {
-        return Ok(());
-    }
-    let places = Places::read(resolving)?;
-    for (path, stages) in taken {
-        let [base, Some(ours), Some(theirs)] = stages else { continue };
-        let ours = resolving.own_version(path, ours, true)?.text;
-        let theirs = resolving.own_version(path, theirs, false)?.text;
-        let base = base.as_ref().map(|it| resolving.blob(it)).transpose()?;
-        let base = base.filter(|it| merge::likeness(it, &theirs) > 0);
-        let is_known = |it: &Path| it != path && places.ours.contains_key(it);
-        let Some((home, _)) = places.most_alike(path, [&theirs, &theirs], &is_known)? else { continue };
-        let plans = &resolving.context.plans;
-        let (here, there) = (plans.read(path)?.bytes, plans.read(&home)?.bytes);
-        resolving.check_as_left(path, stages, &here)?;
-        let named = format!("plans/{}", home.to_string_lossy());
-        // The sides differ in the number, so the base and THEIRS get the id of the existing file.
-        let base = base.map(|it| with_id_of(&there, it)).transpose()?;
-        let theirs = with_id_of(&there, theirs)?;
-        let of = Versions { path: &named, base: base.as_deref(), ours: &there, theirs: &theirs };
-        let merged = resolving.merge(of);
-        if !merged.is_clean {
-            continue;
-        }
-        let kept = with_line_ends_of(&here, &ours);
-        let changes = [(path.clone(), here, kept), (home.clone(), there, named_by(&home, merged.bytes)?)];
-        let changes = changes.into_iter().filter(|(_, before, after)| before != after);
-        let ops = changes.map(|(path, before, after)| FileOp::Change { path, before, after });
-        writing.batch("git resolve", ops.collect())?;
-        let decided = format!("their step is already in {}", resolving.shown(&home));
-        done.set_resolved(&resolving.shown(path), Some(&decided), None);
-        done.clean.extend([path.clone(), home]);
-    }
-    Ok(())
 }
 
 impl<'a> Places<'a> {

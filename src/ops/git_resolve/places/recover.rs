@@ -4,12 +4,12 @@
 use std::collections::{BTreeSet, HashSet};
 use std::path::{Path, PathBuf};
 
-use super::{Done, Files, Places, files_of, is_archived, same_lines, with_id_of};
+use super::{Done, Files, Places, files_of, is_archived, same_lines};
 use crate::api::error::Error;
 use crate::disk::FileOp;
 use crate::git::Oid;
 use crate::ops::git_resolve::{ResolvedFile, Resolving};
-use crate::plan::merge::{self, Versions, markers};
+use crate::plan::merge::{self, markers};
 use crate::store::changed_after_removal::{number_of, plan_name};
 use crate::store::transaction::Transaction;
 
@@ -117,7 +117,12 @@ impl Places<'_> {
 
     /// The step in the base of the merge. `Some(None)` if the base lacks the step; `None` if it cannot be identified there,
     /// for example because the base has several such steps.
-    fn base_of(&self, before: &Files, path: &Path, version: &[u8]) -> Result<Option<Option<Vec<u8>>>, Error> {
+    pub(super) fn base_of(
+        &self,
+        before: &Files,
+        path: &Path,
+        version: &[u8],
+    ) -> Result<Option<Option<Vec<u8>>>, Error> {
         let (Some(plan), Some(identity)) = (plan_name(path), merge::identity(version)) else {
             return Ok(None);
         };
@@ -143,11 +148,7 @@ impl Places<'_> {
         if merge::identity(now) != merge::identity(version) {
             return Ok(None);
         }
-        let named = format!("plans/{}", path.to_string_lossy());
-        let base = base.map(|it| with_id_of(now, it.to_vec())).transpose()?;
-        let theirs = with_id_of(now, version.to_vec())?;
-        let of = Versions { path: &named, base: base.as_deref(), ours: now, theirs: &theirs };
-        let merged = self.resolving.merge(of);
+        let merged = self.merged_at(path, base, now, version)?;
         let holds_all = [now, version].iter().all(|it| merge::lost(it, &merged.bytes).is_empty());
         let is_new = merged.is_clean && holds_all && merged.bytes != now;
         Ok(is_new.then_some((merged.bytes, merged.decided)))
