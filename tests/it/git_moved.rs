@@ -117,3 +117,33 @@ fn a_moved_step_that_does_not_merge_is_not_added_twice_if_its_old_number_is_take
         resolves_to(&merged(driver, &[(STEP, BASE)], &mover, &worker), &[(STEP, &new), (MOVED, &both)]);
     }
 }
+
+#[test]
+fn dependencies_between_two_steps_that_were_moved_to_one_number_follow_the_right_one() {
+    const FIRST: &str = "plans/auth/step-1.md";
+    let first = |number: &str| {
+        let id = format!("id: auth:{number}");
+        with(
+            BASE,
+            &[
+                ("id: auth:2", &id),
+                ("depends:\n  - 1\n", ""),
+                ("title: Schema", "title: Server"),
+                ("# Schema", "# Server"),
+            ],
+        )
+    };
+    let second =
+        |number: &str, on: &str| with(&numbered(BASE, number), &[("  - 1\n", &format!("  - {on}\n"))]);
+    let (base, moved, waits) = (first("1"), first("9"), second("2", "9"));
+    let a = Side { moves: &[(FIRST, NEW)], files: &[(NEW, &moved), (STEP, &waits)] };
+    let last = second("9", "1");
+    let b = Side { moves: &[(STEP, NEW)], files: &[(NEW, &last)] };
+    for driver in [Driver::None, Driver::Configured] {
+        let base = [(FIRST, base.as_str()), (STEP, BASE)];
+        let repository = merged(driver, &base, &a, &b);
+        resolves_to(&repository, &[(NEW, &moved), (NEXT, &second("10", "9"))]);
+        let repository = merged(driver, &base, &b, &a);
+        resolves_to(&repository, &[(NEW, &second("9", "10")), (NEXT, &first("10"))]);
+    }
+}

@@ -24,7 +24,7 @@ pub(super) struct Renamed {
     /// The path to which the side moved the step.
     path: PathBuf,
     is_ours: bool,
-    base: Vec<u8>,
+    pub(super) base: Vec<u8>,
     /// The version of the side that moved the step.
     pub(super) own: Vec<u8>,
     /// The version of the other side, and its path.

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 
 use relinking::Renumbered;
 
+use super::renamed::Renamed;
 use super::{Done, Resolving, Stages, with_line_ends_of};
 use crate::api::error::Error;
 use crate::plan::change::set_text;
@@ -29,6 +30,8 @@ struct Moved {
     path: PathBuf,
     to: PathBuf,
     theirs: Vec<u8>,
+    /// The versions of the step, if THEIRS moved it to `path` and git merged the work of OURS into it.
+    renamed: Option<Renamed>,
     /// An earlier command, which was interrupted, has created the file at `to`.
     is_made: bool,
 }
@@ -47,6 +50,7 @@ pub(super) fn renumber(
     for (path, stages) in taken {
         let (Some(directory), Some(number)) = (path.parent(), number_of(path)) else { continue };
         let [_, _, Some(theirs)] = stages else { continue };
+        let renamed = resolving.renamed(path, theirs, false)?;
         let theirs = resolving.own_version(path, theirs, false)?.text;
         let numbers = by_plan.entry(directory.to_path_buf()).or_default();
         let made = made_before(resolving, directory, &theirs, numbers)?;
@@ -54,21 +58,18 @@ pub(super) fn renumber(
         let new = made.map_or_else(|| free(resolving, directory, &number, numbers), Ok)?;
         let to = directory.join(file_name::step_file(&new));
         numbers.insert(number, new);
-        moves.push(Moved { path: path.clone(), to, theirs, is_made });
-    }
-    for (path, stages) in taken {
-        let [_, Some(ours), _] = stages else { continue };
-        let own = resolving.own_version(path, ours, true)?.text;
-        let written = writing.change(&path.to_string_lossy(), &|now: &[u8]| {
-            resolving.check_as_left(path, stages, now)?;
-            Ok(Decision::<_, (), ()>::Write(with_line_ends_of(now, &own), ()))
-        });
-        written.map(drop)?;
-        done.own.push(path.clone());
+        moves.push(Moved { path: path.clone(), to, theirs, renamed, is_made });
     }
     let steps = Renumbered::all(&moves);
+    let kept = kept(resolving, taken, &steps)?;
+    for it in &kept {
+        it.write(resolving, writing, &it.text)?;
+        done.own.push(it.path.to_path_buf());
+    }
     for moved in &moves {
-        let (name, text) = (moved.to.to_string_lossy(), renamed(resolving, moved, &steps)?);
+        let name = moved.to.to_string_lossy();
+        let (text, unclear) = with_new_numbers(resolving, moved, &steps)?;
+        relinking::report_unclear(resolving, &moved.to, &unclear, done);
         if !moved.is_made {
             writing.create(&name, &text)?;
         } else if !resolving.context.plans.read(&moved.to).is_ok_and(|it| it.bytes == text) {
@@ -78,6 +79,12 @@ pub(super) fn renumber(
         done.own.push(moved.to.clone());
     }
     relinking::follow(resolving, writing, &moves, done)?;
+    for it in &kept {
+        if let Some(text) = &it.followed {
+            it.write(resolving, writing, text)?;
+        }
+        relinking::report_unclear(resolving, it.path, &it.unclear, done);
+    }
     for moved in moves {
         done.set_resolved(&resolving.shown(&moved.path), None, Some(&resolving.shown(&moved.to)));
         done.clean.extend([moved.path, moved.to]);
@@ -85,14 +92,79 @@ pub(super) fn renumber(
     Ok(())
 }
 
-/// The text of a step of THEIRS with the new numbers.
-fn renamed(resolving: &Resolving<'_>, moved: &Moved, steps: &[Renumbered]) -> Result<Vec<u8>, Error> {
+/// A step of OURS, which keeps its number.
+struct Kept<'a> {
+    path: &'a Path,
+    stages: &'a Stages,
+    text: Vec<u8>,
+    /// The text with the new numbers, if OURS moved the step, and THEIRS added references to it.
+    followed: Option<Vec<u8>>,
+    /// The steps that THEIRS refers to in this step, and whose new numbers the text cannot get.
+    unclear: Vec<&'a Renumbered>,
+}
+
+impl Kept<'_> {
+    fn write(
+        &self,
+        resolving: &Resolving<'_>,
+        writing: &mut Transaction<'_>,
+        text: &[u8],
+    ) -> Result<(), Error> {
+        // If the command is repeated, the file may have the new numbers already.
+        let is_done = |now: &[u8]| self.followed.as_ref().is_some_and(|it| with_line_ends_of(now, it) == now);
+        let written = writing.change(&self.path.to_string_lossy(), &|now: &[u8]| {
+            if is_done(now) {
+                return Ok(Decision::<_, (), ()>::Leave(()));
+            }
+            resolving.check_as_left(self.path, self.stages, now)?;
+            Ok(Decision::Write(with_line_ends_of(now, text), ()))
+        });
+        written.map(drop)
+    }
+}
+
+fn kept<'a>(
+    resolving: &Resolving<'_>,
+    taken: &'a [(PathBuf, Stages)],
+    steps: &'a [Renumbered],
+) -> Result<Vec<Kept<'a>>, Error> {
+    let mut all = Vec::new();
+    for (path, stages) in taken {
+        let [_, Some(ours), _] = stages else { continue };
+        let text = resolving.own_version(path, ours, true)?.text;
+        let renamed = resolving.renamed(path, ours, true)?;
+        let found = renamed.map(|it| relinking::followed_by_theirs(resolving, &it, steps));
+        let (followed, unclear) = found.unwrap_or_default();
+        all.push(Kept { path, stages, text, followed, unclear });
+    }
+    Ok(all)
+}
+
+/// The text of a step of THEIRS with the new numbers. Also returns the steps to which its references were not changed.
+fn with_new_numbers<'s>(
+    resolving: &Resolving<'_>,
+    moved: &Moved,
+    steps: &'s [Renumbered],
+) -> Result<(Vec<u8>, Vec<&'s Renumbered>), Error> {
     // A step in the archive only gets another file name. References to it, for example from a live plan that depends on a
     // step of an archived plan, are not changed.
-    let Some(own) = steps.iter().find(|it| it.path == moved.path) else { return Ok(moved.theirs.clone()) };
-    let text = relinking::renumbered_text(resolving, moved, &steps.iter().collect::<Vec<_>>(), own)?;
+    let Some(own) = steps.iter().find(|it| it.path == moved.path) else {
+        return Ok((moved.theirs.clone(), Vec::new()));
+    };
+    let all: Vec<_> = steps.iter().collect();
+    let text = relinking::renumbered_text(resolving, moved, &all, own)?;
+    // The references that OURS added to the step mean steps of OURS.
+    let merged = moved.renamed.as_ref().map(|it| it.merged(resolving, &text, &it.other.1));
+    let (text, unclear) = match merged {
+        None => (text, Vec::new()),
+        Some(merged) if merged.is_clean => (merged.bytes, Vec::new()),
+        Some(_) => {
+            let named = all.into_iter().filter(|it| relinking::refers(&moved.path, &moved.theirs, it));
+            (moved.theirs.clone(), named.collect())
+        }
+    };
     let id = set_text("id", &own.new.to_string());
-    transaction::edit(&moved.to.to_string_lossy(), &text, &[id], STEP_KEYS)
+    Ok((transaction::edit(&moved.to.to_string_lossy(), &text, &[id], STEP_KEYS)?, unclear))
 }
 
 /// The number that a step of THEIRS got from an earlier command. That command was interrupted before it staged the file.

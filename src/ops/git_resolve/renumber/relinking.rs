@@ -10,6 +10,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use super::super::places::is_archived;
+use super::super::renamed::Renamed;
 use super::super::{Done, Merging, Resolving, Stages, with_line_ends_of};
 use super::{Moved, plan_of};
 use crate::api::error::Error;
@@ -104,7 +105,7 @@ pub(super) fn followed(path: &Path, file: &[u8], steps: &[&Renumbered]) -> Optio
 }
 
 /// Whether a file refers to the old number of a step. Also `true` if the file cannot be edited.
-fn refers(path: &Path, file: &[u8], to: &Renumbered) -> bool {
+pub(super) fn refers(path: &Path, file: &[u8], to: &Renumbered) -> bool {
     followed(path, file, &[to]).is_none_or(|it| it != file) || is_in_section(path, file, to)
 }
 
@@ -113,6 +114,40 @@ fn is_in_section(path: &Path, file: &[u8], to: &Renumbered) -> bool {
     let (Some(number), Some(directory)) = (number_of(path), path.parent()) else { return false };
     let own = StepId { plan: plan_of(directory), number };
     !relink::has_key(file, "depends") && references::are_in_prose(&own, file, &to.old)
+}
+
+/// Reports the references of a file that were not changed.
+pub(super) fn report_unclear(resolving: &Resolving<'_>, path: &Path, steps: &[&Renumbered], done: &mut Done) {
+    let file = resolving.shown(path);
+    for step in steps {
+        let number = &step.old.number;
+        let said = format!(
+            "{file} refers to step {number}, which can now mean either step; the reference was not changed"
+        );
+        done.set_resolved(&resolving.shown(&step.path), Some(&said), None);
+    }
+}
+
+/// The text of a step that OURS moved, with new numbers in the references that THEIRS added to it. None if there are no such
+/// references. Also returns the steps to which references were not changed.
+pub(super) fn followed_by_theirs<'s>(
+    resolving: &Resolving<'_>,
+    step: &Renamed,
+    steps: &'s [Renumbered],
+) -> (Option<Vec<u8>>, Vec<&'s Renumbered>) {
+    let (path, theirs) = &step.other;
+    let named = steps.iter().filter(|it| refers(path, theirs, it));
+    let (mut unclear, named): (Vec<_>, Vec<_>) = named.partition(|it| refers(path, &step.base, it));
+    if named.is_empty() {
+        return (None, unclear);
+    }
+    let merged = followed(path, theirs, &named).map(|it| step.merged(resolving, &step.own, &it));
+    let Some(merged) = merged.filter(|it| it.is_clean) else {
+        unclear.extend(named);
+        return (None, unclear);
+    };
+    unclear.extend(named.iter().filter(|it| is_in_section(path, &merged.bytes, it)));
+    (Some(merged.bytes), unclear)
 }
 
 /// Updates the references in the files of all live plans, except in the files of `moved`.
@@ -194,14 +229,7 @@ impl<'a> References<'a> {
                 unclear
             }
         };
-        for step in unclear {
-            let number = &step.old.number;
-            let file = self.resolving.shown(path);
-            let said = format!(
-                "{file} refers to step {number}, which can now mean either step; the reference was not changed"
-            );
-            done.set_resolved(&self.resolving.shown(&step.path), Some(&said), None);
-        }
+        report_unclear(self.resolving, path, &unclear, done);
         Ok(())
     }
 
@@ -361,14 +389,15 @@ fn waiting_as_before(
     relink::kept_waiting(context, plan, (id, &path), after, &wanted).ok()
 }
 
-/// The text of a renumbered step of THEIRS with the new numbers. All of its references mean steps of THEIRS.
+/// The text of a renumbered step with the new numbers, as in the commit of THEIRS. All of its references mean steps of THEIRS.
 pub(super) fn renumbered_text(
     resolving: &Resolving<'_>,
     moved: &Moved,
     steps: &[&Renumbered],
     own: &Renumbered,
 ) -> Result<Vec<u8>, Error> {
-    let text = followed(&moved.path, &moved.theirs, steps).unwrap_or_else(|| moved.theirs.clone());
+    let theirs = moved.renamed.as_ref().map_or(&moved.theirs, |it| &it.own);
+    let text = followed(&moved.path, theirs, steps).unwrap_or_else(|| theirs.clone());
     if relink::has_key(&text, "depends") {
         return Ok(text);
     }
@@ -391,7 +420,7 @@ pub(super) fn renumbered_text(
     let kept = waiting_as_before(
         resolving,
         (&before, &after),
-        (&own.old, &moved.path, &moved.theirs),
+        (&own.old, &moved.path, theirs),
         (&own.new, &moved.to, text.clone()),
         steps,
     );
