@@ -1,7 +1,7 @@
-//! `git resolve --renumber` where one side moved a step to a number that the other side gave to a new step, or added a step
-//! with the number that a moved step had.
+//! `git resolve` where one side moved a step to a number that the other side gave to a new step, or added a step with the
+//! number that a moved step had; and where one side archived or renamed the plan.
 
-use crate::git_merge::{BASE, Driver, Repository, STEP, with};
+use crate::git_merge::{BASE, Driver, LIST, PLAN, Repository, STEP, with};
 use crate::git_places::{NEW, NEXT, OUR_STEP, THEIR_STEP, done};
 
 /// The merge of two branches. Each side first moves files, and then writes files.
@@ -145,5 +145,36 @@ fn dependencies_between_two_steps_that_were_moved_to_one_number_follow_the_right
         resolves_to(&repository, &[(NEW, &moved), (NEXT, &second("10", "9"))]);
         let repository = merged(driver, &base, &b, &a);
         resolves_to(&repository, &[(NEW, &second("9", "10")), (NEXT, &first("10"))]);
+    }
+}
+
+/// The resolved merge of two branches of a plan with two steps.
+fn resolved(ours: impl Fn(&Repository), theirs: impl Fn(&Repository)) -> Repository {
+    let first = with(BASE, &[("id: auth:2", "id: auth:1"), ("depends:\n  - 1\n", ""), ("# Schema", "# One")]);
+    let files = [(PLAN, LIST), ("plans/auth/step-1.md", &first), (STEP, BASE)];
+    let repository = Repository::new(Driver::None, &files);
+    repository.git("checkout -q -b theirs");
+    theirs(&repository);
+    repository.commit(&[]);
+    repository.git("checkout -q main");
+    ours(&repository);
+    repository.commit(&[]);
+    assert_eq!(repository.try_git("merge -q --no-edit theirs").code, 1);
+    let ran = repository.planwatch("git resolve");
+    assert_eq!(ran.code, 0, "{ran:?}");
+    assert_eq!(repository.planwatch("check --json").json()["problems"], serde_json::json!([]));
+    repository.git("commit -q --no-edit");
+    assert_eq!(repository.git("status --porcelain"), "");
+    repository
+}
+
+#[test]
+fn a_moved_step_of_a_plan_that_the_other_side_archived_keeps_its_new_number() {
+    let archives = |it: &Repository| it.planwatch("archive auth --force").ok_code();
+    let moves = |it: &Repository| it.planwatch("move auth:2 --to 4").ok_code();
+    for repository in [resolved(archives, moves), resolved(moves, archives)] {
+        assert_eq!(repository.place.text("plans/_archive/auth/step-4.md"), numbered(BASE, "4"));
+        assert!(!repository.place.file("plans/_archive/auth/step-2.md").exists());
+        assert!(repository.place.text("plans/_archive/auth/plan.md").contains("step-4: Two"));
     }
 }

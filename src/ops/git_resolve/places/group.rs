@@ -3,7 +3,9 @@
 use std::path::PathBuf;
 
 use super::is_archived;
+use crate::plan::id;
 use crate::plan::merge;
+use crate::store::changed_after_removal::number_of;
 
 /// One step: its place on each side, and its paths in conflict.
 #[derive(Default)]
@@ -50,6 +52,11 @@ fn chosen<'p>(
         base.is_some_and(|it| merge::holds_more_steps(text, it)) && merge::holds_more_steps(text, removed)
     };
     match (is_archived(own), is_archived(other)) {
+        // One side archived the plan, and one side moved the step. The merged files of the plan have the step's new number.
+        (true, true) if own.parent() == other.parent() => {
+            let old = base.and_then(merge::id_of).and_then(|it| id::read_step_id(&it)).map(|it| it.number);
+            if old.is_some() && old == number_of(own) { other } else { own }
+        }
         (true, true) => own.min(other),
         (false, true) if holds_more(ours, theirs) => own,
         (true, false) if holds_more(theirs, ours) => other,
