@@ -178,3 +178,13 @@ fn a_moved_step_of_a_plan_that_the_other_side_archived_keeps_its_new_number() {
         assert!(repository.place.text("plans/_archive/auth/plan.md").contains("step-4: Two"));
     }
 }
+
+#[test]
+fn a_new_step_of_a_plan_that_the_other_side_renamed_gets_the_id_of_its_file() {
+    let renames = |it: &Repository| it.planwatch("move auth --to login").ok_code();
+    let adds = |it: &Repository| it.place.write(NEW, OUR_STEP);
+    let new = with(OUR_STEP, &[("auth:9", "login:9")]);
+    for repository in [resolved(renames, adds), resolved(adds, renames)] {
+        assert_eq!(repository.place.text("plans/login/step-9.md"), new);
+    }
+}

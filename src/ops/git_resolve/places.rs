@@ -280,8 +280,10 @@ impl<'a> Places<'a> {
                 (named_by(target, merged.bytes)?, merged.decided)
             }
             (one, other) => {
-                let text = one.as_ref().or(other.as_ref()).map(|(_, text)| text.clone());
-                (text.unwrap_or_default(), vec!["kept".to_owned()])
+                let text = one.as_ref().or(other.as_ref()).map(|(_, text)| text.clone()).unwrap_or_default();
+                // If neither side has the path, git has moved the file into the directory of a renamed plan.
+                let is_new = !self.ours.contains_key(target) && !self.theirs.contains_key(target);
+                (if is_new { named_by(target, text)? } else { text }, vec!["kept".to_owned()])
             }
         };
         let lost = self.lost(&group, target);
