@@ -340,7 +340,11 @@ mod tests {
         check("[p:2]", &["q:4"], "[q:4]");
         check("[p:2]", &["1a:4"], "[\"1a:4\"]");
         check("[ 2 ]", &[], "[ ]");
-        check("\n  - |-\n    a\n    b:3\n  - |-\n    p:2", &["4"], "\n  - |-\n    a\n    b:3\n  - |-\n    p:4");
+        check(
+            "\n  - |-\n    a\n    b:3\n  - |-\n    p:2",
+            &["4"],
+            "\n  - |-\n    a\n    b:3\n  - |-\n    p:4",
+        );
         check("\n  - step-2   # first\n  - p:1", &["2.5"], "\n  - step-2.5   # first\n  - p:1");
         check("\n- 2\n- 3", &["q:4"], "\n- q:4\n- 3");
     }

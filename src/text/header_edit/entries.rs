@@ -56,7 +56,9 @@ fn within(sheet: &Sheet<'_>, old: View<'_>, entries: &[EntryChange]) -> Result<V
         Some(value) => Change::Set { key: key.clone(), value },
         None => Change::Remove { key: key.clone() },
     };
-    let changes: Vec<_> = entries.iter().map(change).collect();
+    // New entries come first: without any entry, the indentation of the mapping would be lost.
+    let (set, removed): (Vec<_>, Vec<_>) = entries.iter().partition(|it| it.1.is_some());
+    let changes: Vec<_> = set.into_iter().chain(removed).map(change).collect();
     let file = edit(file.as_bytes(), &changes, &[]).map_err(refused)?;
     let edited = front_matter::split(&file).yaml().and_then(|it| std::str::from_utf8(it).ok());
     let edited = edited.unwrap_or_default();
@@ -133,6 +135,9 @@ attempts:
 
     #[test]
     fn every_layout_of_a_mapping_is_edited() {
+        let only = "---\nmetadata:\n    a: 1\n---\n";
+        let replaced = edited(only, &[("a", None), ("c", Some(1.into()))]).unwrap();
+        assert_eq!(replaced, only.replace("a: 1", "c: 1"));
         let table = [
             ("metadata: {a: 1,  b: x}\n", "metadata: {a: 1,  b: x, c: 1}\n"),
             ("metadata: {a: 1,\n  b: x } # why\n", "metadata: {a: 1,\n  b: x, c: 1 } # why\n"),

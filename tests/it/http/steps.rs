@@ -129,12 +129,10 @@ fn an_update_is_one_write_and_keeps_other_fields() {
     let before = tree(&place.file("plans"));
     assert_eq!(patch("p:1", json!({})).status, 200);
     assert_eq!(patch("p:1", json!({"metadata": {"a": 1}})).status, 200);
-    assert_eq!(
-        patch("p:2", json!({"metadata": {"a": 2}})).problem(),
-        (422, "layout".to_owned()),
-        "a comment would be lost"
-    );
     assert_eq!(tree(&place.file("plans")), before);
+    let commented = place.text("plans/p/step-2.md");
+    assert_eq!(patch("p:2", json!({"metadata": {"a": 2}})).status, 200);
+    assert_eq!(place.text("plans/p/step-2.md"), commented.replace("a: 1", "a: 2"));
 }
 
 #[test]
