@@ -101,7 +101,7 @@ fn list_alike(plan: &PlanId, three: &mut Three) {
     if lists.iter().any(has_twice) || lists.iter().any(Vec::is_empty) {
         return;
     }
-    if let Some(alike) = with_merged_items(plan, three, lists.map(|it| it.into_iter().collect())) {
+    if let Some(alike) = with_merged_items(plan, three, &lists.map(|it| it.into_iter().collect())) {
         *three = alike;
     }
 }
@@ -110,7 +110,7 @@ fn list_alike(plan: &PlanId, three: &mut Three) {
 fn with_merged_items(
     plan: &PlanId,
     three: &Three,
-    lists: [BTreeMap<StepNumber, String>; 3],
+    lists: &[BTreeMap<StepNumber, String>; 3],
 ) -> Option<Three> {
     let numbers: BTreeSet<&StepNumber> = lists.iter().flat_map(BTreeMap::keys).collect();
     let merged = numbers.into_iter().filter_map(|number| {
@@ -122,7 +122,7 @@ fn with_merged_items(
     let (kept, removed): (Vec<_>, Vec<_>) = merged.partition(|(_, block)| block.is_some());
     let mut alike = three.clone();
     for (number, block) in kept.into_iter().chain(removed) {
-        for (text, list) in alike.iter_mut().zip(&lists) {
+        for (text, list) in alike.iter_mut().zip(lists) {
             if list.get(number).map(String::as_str) != block {
                 *text = steps_list::with_block(plan, text, number, block)?;
             }
