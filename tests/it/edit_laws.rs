@@ -388,6 +388,7 @@ fn expect_data(before: &Yaml, after: &[u8], change: &Change) -> Result<(), Strin
     for value in [&mut expected, &mut is].into_iter().filter_map(|it| it.get_mut(&key)) {
         untag(value);
         value.as_sequence_mut().into_iter().flatten().for_each(untag);
+        value.as_mapping_mut().into_iter().flat_map(|it| it.values_mut()).for_each(untag);
     }
     let show = || format!("data is {is:?}\n  not {expected:?}\n{}", String::from_utf8_lossy(after));
     (is == expected).then_some(()).ok_or_else(show)
