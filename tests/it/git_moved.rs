@@ -188,3 +188,29 @@ fn a_new_step_of_a_plan_that_the_other_side_renamed_gets_the_id_of_its_file() {
         assert_eq!(repository.place.text("plans/login/step-9.md"), new);
     }
 }
+
+#[test]
+fn a_step_that_git_left_under_two_numbers_is_reported() {
+    let body = |step: &str, words: &str| {
+        let end = step.find("First words.").unwrap();
+        format!("{}{}", &step[..end], format!("{words}\n").repeat(30))
+    };
+    let (own, other) = (body(&numbered(&done(), "8"), "Ours."), body(&numbered(BASE, "9"), "Theirs."));
+    for driver in [Driver::None, Driver::Configured] {
+        let repository = Repository::new(driver, &[(STEP, BASE)]);
+        repository.git("checkout -q -b theirs");
+        repository.git(&format!("mv {STEP} {NEW}"));
+        repository.commit(&[(NEW, &other)]);
+        repository.git("checkout -q main");
+        let eight = "plans/auth/step-8.md";
+        repository.git(&format!("mv {STEP} {eight}"));
+        repository.commit(&[(eight, &own)]);
+        repository.git("merge -q --no-edit theirs");
+        let ran = repository.planwatch("git resolve");
+        let reported = |it: &str| ran.stdout.contains(&format!("removed  {it}: both sides changed it"));
+        assert!(ran.code == 1 && reported(NEW) && reported(eight), "{ran:?}");
+        assert_eq!((repository.place.text(eight), repository.place.text(NEW)), (own.clone(), other.clone()));
+        repository.git(&format!("rm -q {NEW}"));
+        assert_eq!(repository.planwatch("git resolve").code, 0);
+    }
+}

@@ -96,7 +96,8 @@ impl Places<'_> {
         Ok(())
     }
 
-    /// Merges a group again if that gives no conflict and its files were not edited since the merge.
+    /// Merges a group again if that gives no conflict and its files were not edited since the merge. If a step is there twice
+    /// and the two files do not merge, only reports both files.
     fn settle_again(
         &self,
         writing: &mut Transaction<'_>,
@@ -104,7 +105,13 @@ impl Places<'_> {
         now: &[(PathBuf, Vec<u8>)],
         done: &mut Done,
     ) -> Result<(), Error> {
-        if !self.merges(&group) || !self.are_untouched(now, &done.own)? {
+        if !self.merges(&group) {
+            if now.len() > 1 {
+                self.report(done, &group, "removed", &[], None);
+            }
+            return Ok(());
+        }
+        if !self.are_untouched(now, &done.own)? {
             return Ok(());
         }
         let shown: Vec<_> = group.paths.iter().map(|it| self.resolving.shown(it)).collect();
