@@ -25,7 +25,11 @@ pub const SILENCE: Duration = Duration::from_secs(10);
 const HTTP_SILENCE: &str = "8";
 
 /// The command for ssh, unless the user has configured `core.sshCommand` or `ssh.variant`.
-const SSH: &str = "ssh -o BatchMode=yes -o ConnectTimeout=10";
+///
+/// When a call ends because of [`SILENCE`], only git is ended, not its ssh. So ssh also ends by itself if the server is
+/// silent for 10 seconds.
+const SSH: &str =
+    "ssh -o BatchMode=yes -o ConnectTimeout=10 -o ServerAliveInterval=5 -o ServerAliveCountMax=2";
 
 /// One ref to be pushed.
 #[derive(Clone, Debug, PartialEq, Eq)]

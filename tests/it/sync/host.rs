@@ -126,6 +126,26 @@ fn a_repository_with_other_hashes_is_not_treated_as_a_missing_answer() {
     assert_eq!(a.step(1), before);
 }
 
+#[test]
+fn ssh_asks_nothing_and_ends_if_its_server_is_silent() {
+    let team = Team::new();
+    let a = team.clone_of("a");
+    team.write("bin/ssh", "#!/bin/sh\nprintf '%s\\n' \"$*\" >> \"$TEAM/ssh\"\nexit 255\n");
+    team.executable("bin/ssh");
+    a.git("remote set-url origin ssh://host.invalid/hub.git");
+    assert_eq!(a.run("sync").code, 4);
+    let options = crate::support::read(&team.path("ssh"));
+    for option in ["BatchMode=yes", "ConnectTimeout=10", "ServerAliveInterval=5", "ServerAliveCountMax=2"] {
+        assert!(options.contains(&format!("-o {option} ")), "{options}");
+    }
+    // The user's own command is used as it is.
+    a.git("config core.sshCommand ssh");
+    team.write("ssh", "");
+    assert_eq!(a.run("sync").code, 4);
+    let options = crate::support::read(&team.path("ssh"));
+    assert!(!options.contains("BatchMode") && !options.is_empty(), "{options}");
+}
+
 /// The push URL of a remote can name another server than its fetch URL.
 #[test]
 fn claims_are_fetched_from_where_they_are_pushed_to() {
