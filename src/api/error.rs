@@ -209,14 +209,7 @@ impl Error {
             Self::Claimed { .. } => {
                 "name the claim with --claim ID, or use --force, which is recorded".to_owned()
             }
-            Self::Held { id, is_remote, .. } => {
-                let id = shell_word(id);
-                let end = match is_remote {
-                    true => format!("`planwatch release {id} --force` ends it"),
-                    false => "--force takes it over, which is recorded".to_owned(),
-                };
-                format!("`planwatch show {id}` shows the claim; {end}")
-            }
+            Self::Held { id, is_remote, .. } => held_hint(id, *is_remote),
             Self::ClaimedWithin { id, .. } => format!(
                 "wait until the work is done, or release the claim: `planwatch release {}`, with --force if it is not yours",
                 shell_word(id)
@@ -416,6 +409,15 @@ fn which(candidates: &[String], is_active: bool) -> String {
             format!("none is active; there {} {named}", if candidates.len() == 1 { "is" } else { "are" })
         }
     }
+}
+
+fn held_hint(id: &str, is_remote: bool) -> String {
+    let id = shell_word(id);
+    let end = match is_remote {
+        true => format!("`planwatch release {id} --force` ends it"),
+        false => "--force takes it over, which is recorded".to_owned(),
+    };
+    format!("`planwatch show {id}` shows the claim; {end}")
 }
 
 fn confirmation_hint(id: &str, phase: Option<&str>) -> String {
