@@ -412,7 +412,7 @@ fn which(candidates: &[String], is_active: bool) -> String {
 }
 
 fn held_hint(id: &str, is_remote: bool) -> String {
-    let id = shell_word(id);
+    let id = shell_word(&id);
     let end = match is_remote {
         true => format!("`planwatch release {id} --force` ends it"),
         false => "--force takes it over, which is recorded".to_owned(),

@@ -244,12 +244,17 @@ impl Sync<'_> {
         let changed: Vec<_> = steps.iter().filter_map(of_step).collect();
         let before = self.texts(git, &changed.iter().map(|it| &it.1).collect::<Vec<_>>())?;
         let now = self.texts(git, &changed.iter().map(|it| &it.2).collect::<Vec<_>>())?;
-        let is_gone = |before: Option<Vec<u8>>, now: Option<Vec<u8>>| {
-            before.is_some_and(|before| now.is_none_or(|now| merge::likeness(&before, &now) == 0))
+        // A file without `id` and `created_at` is recognized by its path and title.
+        let is_other = |id: &StepId, before: Vec<u8>, now: Vec<u8>| {
+            let is_unlike = merge::likeness(&before, &now) == 0;
+            is_unlike && !may_be_same(&self.step(id, &path_of(id), before), &self.step(id, &path_of(id), now))
+        };
+        let is_gone = |id: &StepId, before: Option<Vec<u8>>, now: Option<Vec<u8>>| {
+            before.is_some_and(|before| now.is_none_or(|now| is_other(id, before, now)))
         };
         let texts = changed.iter().zip(before.into_iter().zip(now));
         Ok(texts
-            .filter_map(|((id, ..), (before, now))| is_gone(before, now).then(|| (*id).clone()))
+            .filter_map(|((id, ..), (before, now))| is_gone(id, before, now).then(|| (*id).clone()))
             .collect())
     }
 

@@ -394,3 +394,17 @@ fn a_step_with_the_number_of_a_moved_and_closed_one_can_be_claimed() {
     assert_eq!(b.claim("q:5").0, "q:5");
     assert_eq!(b.claim("q:2").0, "q:2");
 }
+
+#[test]
+fn a_changed_step_without_an_id_is_not_a_moved_step() {
+    let team = Team::new();
+    let (a, b) = (team.clone_of("a"), team.clone_of("b"));
+    a.write("plans/q/plan.md", "# Q\n");
+    a.write("plans/q/step-1.md", "# One\n");
+    a.commit_and_push();
+    b.git("pull -q");
+    a.run("note q:1 Look").ok_code();
+    a.commit_and_push();
+    b.run("sync").ok_code();
+    assert_eq!(b.claim("q:1").0, "q:1");
+}
