@@ -127,9 +127,9 @@ attempts:
             (("missing", None), WRITTEN.to_owned()),
         ];
         for (change, expected) in table {
-            assert_eq!(edited(WRITTEN, &[change.clone()]).unwrap(), expected, "{change:?}");
+            assert_eq!(edited(WRITTEN, std::slice::from_ref(&change)).unwrap(), expected, "{change:?}");
             let (crlf, expected) = (WRITTEN.replace('\n', "\r\n"), expected.replace('\n', "\r\n"));
-            assert_eq!(edited(&crlf, &[change.clone()]).unwrap(), expected, "{change:?}");
+            assert_eq!(edited(&crlf, std::slice::from_ref(&change)).unwrap(), expected, "{change:?}");
         }
     }
 
