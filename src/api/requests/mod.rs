@@ -56,7 +56,7 @@ impl From<bool> for Mode {
     }
 }
 
-/// Whether a text has neither letters nor other visible characters, as [`NOT_BLANK`] says.
+/// Whether a text has no visible character. The schemas of requests have the same rule as a pattern.
 pub fn is_blank(text: &str) -> bool {
     text.chars().all(|it| it.is_whitespace() || it < ' ')
 }
