@@ -318,18 +318,18 @@ fn invalid_parameters_of_a_known_method_are_reported_as_such() {
     let mut client = Client::legacy(&place, &json!({}));
     let argument = json!({"name": "plan", "value": "f"});
     for (method, params, code, message) in [
-        ("tools/call", None, -32602, "the parameters of tools/call are not valid: missing field `name`"),
-        ("tools/call", Some(json!({"name": 5})), -32602, "invalid type: integer `5`"),
-        ("tools/call", Some(json!({"name": "briefing", "arguments": [1]})), -32602, "invalid type: sequence"),
-        ("tools/call", Some(json!({"name": "briefing", "arguments": "x"})), -32602, "invalid type: string"),
-        ("resources/read", Some(json!({})), -32602, "missing field `uri`"),
-        ("resources/subscribe", Some(json!({"uri": 1})), -32602, "invalid type: integer `1`"),
-        ("prompts/get", Some(json!({})), -32602, "missing field `name`"),
+        ("tools/call", None, -32602, "the parameters of tools/call are not valid"),
+        ("tools/call", Some(json!({"name": 5})), -32602, "tools/call"),
+        ("tools/call", Some(json!({"name": "briefing", "arguments": [1]})), -32602, "tools/call"),
+        ("tools/call", Some(json!({"name": "briefing", "arguments": "x"})), -32602, "tools/call"),
+        ("resources/read", Some(json!({})), -32602, "resources/read"),
+        ("resources/subscribe", Some(json!({"uri": 1})), -32602, "resources/subscribe"),
+        ("prompts/get", Some(json!({})), -32602, "prompts/get"),
         (
             "completion/complete",
             Some(json!({"ref": {"type": "x"}, "argument": argument})),
             -32602,
-            "unknown variant `x`",
+            "completion/complete",
         ),
         ("initialize", Some(json!({"protocolVersion": 5})), -32602, "the parameters of initialize"),
         ("no/such", Some(json!({})), -32601, "no/such"),
