@@ -19,13 +19,11 @@ pub(super) mod state;
 pub(super) mod token;
 
 use axum::Router;
-use axum::middleware::from_fn;
 
 pub use server::{Bound, Pages, Serving, Settings, bind};
 pub use state::App;
 
 /// The routes below `/api`, and `/openapi.json`.
 fn api() -> Router<App> {
-    let described = script_api::router().merge(events::router());
-    described.route_layer(from_fn(routes::check_query)).merge(routes::router())
+    script_api::router().merge(events::router()).merge(routes::router())
 }

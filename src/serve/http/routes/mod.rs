@@ -27,7 +27,6 @@ use axum::body::Bytes;
 use axum::extract::{FromRequest, FromRequestParts, Query, RawPathParams, Request, State};
 use axum::http::header::{LINK, LOCATION};
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri};
-use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodFilter, MethodRouter, get, on};
 use serde_json::{Map, Value};
@@ -84,14 +83,11 @@ fn parameters_of(method: &Method, path: &str) -> Option<&'static [Parameter]> {
     found.map(|(.., parameters)| parameters.as_slice())
 }
 
-/// Checks the query of a request to a route that another module handles.
-pub(super) async fn check_query(request: Request, next: Next) -> Response {
+/// Why the query of a request does not fit its route; `None` if it fits.
+pub(super) fn refused_query(request: &Request) -> Option<Problem> {
     let method = if request.method() == Method::HEAD { &Method::GET } else { request.method() };
-    let parameters = parameters_of(method, request.uri().path());
-    match parameters.map(|it| query_of(request.uri(), it)) {
-        Some(Err(problem)) => problem.into_response(),
-        _ => next.run(request).await,
-    }
+    let parameters = parameters_of(method, request.uri().path())?;
+    query_of(request.uri(), parameters).err()
 }
 
 fn query_of(uri: &Uri, parameters: &[Parameter]) -> Result<Map<String, Value>, Problem> {
