@@ -52,7 +52,7 @@ pub(super) mod reunite;
 use group::{Group, Settled};
 
 /// The files of a commit, relative to the plans directory.
-type Files = BTreeMap<PathBuf, Oid>;
+pub(super) type Files = BTreeMap<PathBuf, Oid>;
 
 struct Places<'a> {
     resolving: &'a Resolving<'a>,
@@ -85,8 +85,13 @@ pub(super) fn is_archived(path: &Path) -> bool {
 
 /// Files of a commit below the plans directory.
 fn files_of(git: &Git, commit: Option<&Oid>, plans: &Path) -> Result<Files, Error> {
-    let Some(commit) = commit else { return Ok(Files::new()) };
-    let entries = git.tree_entries(commit, &[plans])?;
+    commit.map_or_else(|| Ok(Files::new()), |it| files_in(git, it, plans, Path::new("")))
+}
+
+/// Files of a commit below a directory of the plans directory. The paths are relative to the plans directory.
+pub(super) fn files_in(git: &Git, commit: &Oid, plans: &Path, directory: &Path) -> Result<Files, Error> {
+    let within = if directory.as_os_str().is_empty() { plans.to_path_buf() } else { plans.join(directory) };
+    let entries = git.tree_entries(commit, &[within])?;
     let inside =
         |path: &[u8]| Path::new(OsStr::from_bytes(path)).strip_prefix(plans).ok().map(Path::to_path_buf);
     Ok(entries.into_iter().filter_map(|it| Some((inside(&it.path)?, it.oid))).collect())

@@ -1,12 +1,11 @@
 //! Steps that one side moved to a path at which the other side has another step. Git merges the other side's work into the
 //! moved file, and stages the result as the version of the side that moved the step.
 
-use std::collections::BTreeMap;
-use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use super::Resolving;
+use super::places::{Files, files_in};
 use crate::api::error::Error;
 use crate::git::Oid;
 use crate::plan::merge::{self, Identity, Merged, Versions, markers};
@@ -101,22 +100,19 @@ impl Resolving<'_> {
         Ok(self.blobs.find(&name)?)
     }
 
-    /// The files of a plan's steps in a commit. The paths are relative to the plans directory.
-    fn steps_in(&self, commit: &Oid, directory: &Path) -> Result<BTreeMap<PathBuf, Oid>, Error> {
-        let entries = self.git.tree_entries(commit, &[self.plans.join(directory)])?;
-        let inside = |path: &[u8]| {
-            let path = Path::new(OsStr::from_bytes(path)).strip_prefix(&self.plans).ok()?;
-            (path.parent() == Some(directory) && number_of(path).is_some()).then(|| path.to_path_buf())
-        };
-        Ok(entries.into_iter().filter_map(|it| Some((inside(&it.path)?, it.oid))).collect())
+    /// The files of a plan's steps in a commit.
+    fn steps_in(&self, commit: &Oid, directory: &Path) -> Result<Files, Error> {
+        let mut files = files_in(self.git, commit, &self.plans, directory)?;
+        files.retain(|path, _| path.parent() == Some(directory) && number_of(path).is_some());
+        Ok(files)
     }
 
     /// The step with this identity, among the files that another commit lacks or has with another text. None if there are
     /// several.
     fn single_changed(
         &self,
-        among: &BTreeMap<PathBuf, Oid>,
-        than: &BTreeMap<PathBuf, Oid>,
+        among: &Files,
+        than: &Files,
         identity: &Identity,
     ) -> Result<Option<(PathBuf, Vec<u8>)>, Error> {
         let mut found = Vec::new();
