@@ -100,7 +100,7 @@ struct Progress {
     closed: BTreeSet<StepId>,
     cost: Option<f64>,
     /// The first step with an attempt whose cost is not known.
-    uncosted: Option<StepId>,
+    unknown_cost: Option<StepId>,
     /// The last failure of each step, and the fingerprint of the working tree after that failure.
     failures: BTreeMap<StepId, (Outcome, Option<String>)>,
     unmerged: Vec<Unmerged>,
@@ -200,18 +200,14 @@ impl Driver<'_> {
 
     fn is_at_limit(&self, state: &mut Progress) -> bool {
         let request = self.request;
-        let said = match request.budget.and(state.uncosted.as_ref()) {
-            _ if request.max_time.is_some_and(|it| self.surface.elapsed() >= it) => {
-                "the run reached its time limit (--max-time)".to_owned()
-            }
-            _ if request.budget.zip(state.cost).is_some_and(|(limit, cost)| cost >= limit) => {
-                let cost = state.cost.unwrap_or_default();
-                format!("the budget is spent: {cost:.2} US dollars")
-            }
-            Some(id) => {
-                format!("the cost of an attempt at `{id}` is not known, so the budget cannot be checked")
-            }
-            None => return false,
+        let said = if request.max_time.is_some_and(|it| self.surface.elapsed() >= it) {
+            "the run reached its time limit (--max-time)".to_owned()
+        } else if let Some((_, cost)) = request.budget.zip(state.cost).filter(|(limit, cost)| cost >= limit) {
+            format!("the budget is spent: {cost:.2} US dollars")
+        } else if let (Some(_), Some(id)) = (request.budget, &state.unknown_cost) {
+            format!("the cost of an attempt at `{id}` is not known, so the budget cannot be checked")
+        } else {
+            return false;
         };
         state.halt = Some(halt(End::Limit, &said));
         true
@@ -243,7 +239,6 @@ impl Driver<'_> {
         match claim::claim_for_run(&context, &ask) {
             Ok(RunClaim::Begun(begun)) => {
                 state.active += 1;
-                state.attempts += usize::from(begun.task == Task::Work);
                 state.begun.insert(begun.step.id.clone());
                 state.has_said_waiting = false;
                 Ok(Next::Begun(Claimed { confirmed: confirmed(&context, &self.plan, &begun), begun }))
@@ -324,18 +319,15 @@ impl Driver<'_> {
     /// Records the cost and the result of an attempt, and reports the attempt. Halts the run if the result requires that.
     fn take(&self, state: &mut Progress, begun: &Begun, made: &Made, tree: Option<&Tree>) {
         let id = made.id(begun);
+        let has_run = begun.task == Task::Work && !matches!(made.verdict, Verdict::GiveBack(_));
+        state.attempts += usize::from(has_run);
         match made.cost {
             Some(cost) => state.cost = Some(state.cost.unwrap_or(0.0) + cost),
-            // No agent ran.
-            None if begun.task != Task::Work || matches!(made.verdict, Verdict::GiveBack(_)) => {}
-            None => drop(state.uncosted.get_or_insert_with(|| id.clone())),
+            None if has_run => drop(state.unknown_cost.get_or_insert_with(|| id.clone())),
+            None => {}
         }
         if made.step.as_ref().is_some_and(Step::is_closed) {
             state.closed.insert(id.clone());
-        }
-        if begun.task == Task::Work && matches!(made.verdict, Verdict::GiveBack(_)) {
-            // No attempt was recorded.
-            state.attempts = state.attempts.saturating_sub(1);
         }
         self.surface.report(&Event::Ended(&made.ended_step));
         // With `--worktrees` everything is committed at the end.
