@@ -15,7 +15,6 @@ use axum::response::{IntoResponse, Response};
 
 use crate::api::precondition::Expected;
 use crate::serve::http::problem::Problem;
-use crate::serve::http::routes::refused_query;
 
 /// Adds the etag of a file, if the file has one, to an answer as the header `ETag`.
 pub(super) fn tagged(etag: Option<&str>, answer: impl IntoResponse) -> Response {
@@ -40,12 +39,7 @@ pub(super) fn claims_next_step(path: &str) -> bool {
 
 /// Adds an etag of the content to each successful JSON answer to a `GET`. If the client sent this etag, answers 304
 /// without a body.
-///
-/// Also refuses a query that does not fit the route, for the routes that do not check it themselves.
 pub(super) async fn conditional(request: Request, next: Next) -> Response {
-    if let Some(problem) = refused_query(&request) {
-        return problem.into_response();
-    }
     // Requesting the next step claims it, so each answer is different.
     if request.method() != Method::GET || claims_next_step(request.uri().path()) {
         return next.run(request).await;

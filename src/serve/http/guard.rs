@@ -21,6 +21,7 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 
 use crate::serve::http::connections::Connection;
 use crate::serve::http::problem::Problem;
+use crate::serve::http::routes::check_query;
 use crate::serve::http::state::App;
 use crate::serve::http::token::Token;
 
@@ -53,6 +54,7 @@ fn check(app: &App, request: &Request) -> Result<(), Problem> {
     }
     token(app.token.as_ref(), request.headers())?;
     path(request.uri())?;
+    check_query(request)?;
     body(request)
 }
 

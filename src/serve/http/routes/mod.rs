@@ -66,28 +66,45 @@ pub fn commands() -> Vec<&'static str> {
 
 /// Whether a route answers this method at this path.
 pub(super) fn is_declared(method: &Method, path: &str) -> bool {
-    parameters_of(method, path).is_some()
+    declared(method, path).is_some()
 }
 
-/// The parameters of the route that answers this method at this path.
-fn parameters_of(method: &Method, path: &str) -> Option<&'static [Parameter]> {
-    type Declared = (Method, &'static str, Vec<Parameter>);
-    static ALL: LazyLock<Vec<Declared>> =
-        LazyLock::new(|| table().into_iter().map(|it| (it.verb, it.path, it.parameters)).collect());
+/// The route that answers this method at this path.
+fn declared(method: &Method, path: &str) -> Option<&'static Declared> {
+    static ALL: LazyLock<Vec<Declared>> = LazyLock::new(|| {
+        let of = |it: Route| Declared {
+            verb: it.verb,
+            path: it.path,
+            parameters: it.parameters,
+            is_handled: it.handler.is_some(),
+        };
+        table().into_iter().map(of).collect()
+    });
     let is_at = |declared: &str| {
         let (mut own, mut asked) = (declared.split('/'), path.split('/'));
         own.by_ref().all(|it| asked.next().is_some_and(|name| it.starts_with('{') || it == name))
             && asked.next().is_none()
     };
-    let found = ALL.iter().find(|(of, declared, _)| of == method && is_at(declared));
-    found.map(|(.., parameters)| parameters.as_slice())
+    ALL.iter().find(|it| it.verb == *method && is_at(it.path))
 }
 
-/// Why the query of a request does not fit its route; `None` if it fits.
-pub(super) fn refused_query(request: &Request) -> Option<Problem> {
+/// A route, without what only its answers need.
+struct Declared {
+    verb: Method,
+    path: &'static str,
+    parameters: Vec<Parameter>,
+    /// Whether it has a handler in this module.
+    is_handled: bool,
+}
+
+/// Checks the query of a request to a route that another module handles. The routes with a handler here check it when they
+/// read it.
+pub(super) fn check_query(request: &Request) -> Result<(), Problem> {
     let method = if request.method() == Method::HEAD { &Method::GET } else { request.method() };
-    let parameters = parameters_of(method, request.uri().path())?;
-    query_of(request.uri(), parameters).err()
+    match declared(method, request.uri().path()) {
+        Some(it) if !it.is_handled => query_of(request.uri(), &it.parameters).map(drop),
+        _ => Ok(()),
+    }
 }
 
 fn query_of(uri: &Uri, parameters: &[Parameter]) -> Result<Map<String, Value>, Problem> {
