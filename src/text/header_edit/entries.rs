@@ -3,7 +3,8 @@
 //! The lines of the mapping are edited like a front matter of their own, so its other entries and its comments stay as they
 //! are written.
 
-use super::refusal::{ALIAS, LAYOUT};
+use super::list::{refuse_merged, refuse_shared};
+use super::refusal::LAYOUT;
 use super::sheet::{Sheet, Splice};
 use super::{Change, EditError, NewValue, edit, insert, replace};
 use crate::text::front_matter;
@@ -18,18 +19,14 @@ pub(super) fn set(
     entries: &[EntryChange],
     order: &[&str],
 ) -> Result<Vec<Splice>, EditError> {
-    let root = sheet.root();
-    let entry = root.find_entry(key);
-    if entry.is_none() && root.get(key).is_some() {
-        return Err(EditError::new(ALIAS, root.span().start, format!("`{key}` comes from a merge (`<<`)")));
-    }
-    match entry {
-        Some((_, old)) if old.is_alias() => {
-            Err(EditError::new(ALIAS, old.span().start, format!("the value of `{key}` is an alias")))
-        }
-        Some((_, old)) if old.kind() == Kind::Map && !old.is_empty() => within(sheet, old, entries),
-        Some(entry) => replace::entry(sheet, entry, &new_map(entries)),
-        None => insert::key(sheet, key, &new_map(entries), order),
+    refuse_merged(sheet.root(), key)?;
+    let Some(entry) = sheet.root().find_entry(key) else {
+        return insert::key(sheet, key, &new_map(entries), order);
+    };
+    refuse_shared(sheet, entry.1, key)?;
+    match entry.1.kind() == Kind::Map && !entry.1.is_empty() {
+        true => within(sheet, entry.1, entries),
+        false => replace::entry(sheet, entry, &new_map(entries)),
     }
 }
 
@@ -161,7 +158,7 @@ attempts:
     #[test]
     fn a_mapping_that_depends_on_the_rest_of_the_file_is_refused() {
         for (yaml, code) in [
-            ("a: &a {x: 1}\nmetadata: *a\n", ALIAS),
+            ("a: &a {x: 1}\nmetadata: *a\n", super::super::refusal::ALIAS),
             ("a: &a 1\nmetadata:\n  b: *a\n", LAYOUT),
             ("metadata:\n  a: &a 1\nb: *a\n", super::super::refusal::ANCHOR_IN_USE),
         ] {

@@ -104,7 +104,8 @@ fn find<'a>(sheet: &Sheet<'a>, key: &str, index: usize) -> Result<(View<'a>, Vie
     Ok((list, item))
 }
 
-fn refuse_merged(root: View<'_>, key: &str) -> Result<(), EditError> {
+/// Rejects a key that comes only from a merge.
+pub(super) fn refuse_merged(root: View<'_>, key: &str) -> Result<(), EditError> {
     let reason = || format!("`{key}` comes from a merge (`<<`)");
     let error = || EditError::new(ALIAS, root.span().start, reason());
     is_merged(root, key).then(error).map_or(Ok(()), Err)

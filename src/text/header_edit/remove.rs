@@ -1,8 +1,9 @@
 //! Removes keys, and finds the bytes to remove for an entry, an item or a member.
 
 use super::EditError;
-use super::insert::{entry_end, entry_start, is_merged};
-use super::refusal::{ALIAS, LAYOUT};
+use super::insert::{entry_end, entry_start};
+use super::list::refuse_merged;
+use super::refusal::LAYOUT;
 use super::sheet::{Reach, Sheet, Splice};
 use crate::text::yaml::{Kind, Style, View};
 use std::ops::Range;
@@ -10,10 +11,7 @@ use std::ops::Range;
 /// Removes the lines of a key. Comments above and below stay, except those that [`lines`] removes with [`Reach::Wide`].
 pub(super) fn key(sheet: &Sheet<'_>, key: &str) -> Result<Vec<Splice>, EditError> {
     let root = sheet.root();
-    if is_merged(root, key) {
-        let reason = format!("`{key}` comes from a merge (`<<`)");
-        return Err(EditError::new(ALIAS, root.span().start, reason));
-    }
+    refuse_merged(root, key)?;
     let entries: Vec<_> = root.own_entries().collect();
     let Some(nth) = entries.iter().position(|(it, _)| it.text() == Some(key)) else { return Ok(Vec::new()) };
     let span = |nth: usize| entry_start(entries[nth])..entry_end(entries[nth]);
