@@ -149,11 +149,15 @@ fn hint_for_incomplete(id: &PlanId) -> String {
     )
 }
 
+/// Whether the plan's own file says that the plan is closed.
+pub(crate) fn is_over(plan: &Plan) -> bool {
+    matches!(plan.status.known(), Some(PlanStatus::Completed | PlanStatus::Abandoned))
+}
+
 /// The hint for a change of a step in a plan whose own file says that the plan is closed; `None` for other plans.
 pub(crate) fn hint_for_closed(plan: &Plan) -> Option<String> {
     let id = &plan.id;
-    let is_over = matches!(plan.status.known(), Some(PlanStatus::Completed | PlanStatus::Abandoned));
-    is_over.then(|| {
+    is_over(plan).then(|| {
         let (word, id_word) = (plan.status.word(), shell_word(id));
         format!("`{id}` is {word}; `planwatch reopen {id_word}` makes it active again")
     })

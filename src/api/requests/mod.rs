@@ -61,7 +61,7 @@ pub fn is_blank(text: &str) -> bool {
     text.chars().all(|it| it.is_whitespace() || it < ' ')
 }
 
-/// Reads the name of an author or worker. A blank name is refused, because a record with it would name nobody.
+/// Reads the name of an author or worker. A blank name is an error.
 pub fn author_name(text: &str) -> Result<String, error::Error> {
     if is_blank(text) {
         return Err(error::Error::usage("the name to record is blank", "give a name, or leave it out"));

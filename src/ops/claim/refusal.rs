@@ -7,8 +7,7 @@ use crate::plan::plans::Plans;
 use crate::plan::problem::{Problem, Severity};
 use crate::plan::rules::Obstacle;
 use crate::plan::transitions::Verb;
-use crate::plan::words::PlanStatus;
-use crate::store::{fencing, step_moves, transaction};
+use crate::store::{fencing, plan_status, step_moves, transaction};
 use crate::text::typed::shell_word;
 
 /// The error for a step with these obstacles, with a hint about what to do.
@@ -27,8 +26,7 @@ pub(super) fn against(
         Obstacle::Claimed { by } => Some(fencing::held_by(plans, step, by.as_deref())),
         Obstacle::PlanClosed => {
             let message = format!("`{}` is {}; its steps cannot be claimed", plan.id, plan.status.word());
-            let is_over = matches!(plan.status.known(), Some(PlanStatus::Completed | PlanStatus::Abandoned));
-            let verb = if is_over { "reopen" } else { "start" };
+            let verb = if plan_status::is_over(plan) { "reopen" } else { "start" };
             Some(conflict(message, format!("`planwatch {verb} {}` makes it active", shell_word(&plan.id))))
         }
         Obstacle::PlanFaulty => first_error(&plan.problems),

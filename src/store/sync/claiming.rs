@@ -130,7 +130,11 @@ impl Sync<'_> {
     /// lapse if the registry does not accept the move.
     fn can_renew(&self, own: &OwnRecord) -> bool {
         let is_claimed = own.state() == Some(State::Claimed) && !own.is_lost && !own.is_offline;
-        is_claimed && own.wanted != Some(Wanted::Gone) && !(own.wanted.is_some() && self.is_busy(own))
+        match &own.wanted {
+            None => is_claimed,
+            Some(Wanted::Value { .. }) => is_claimed && !self.is_busy(own),
+            Some(Wanted::Gone) => false,
+        }
     }
 
     /// Renews the records that are due. A claim whose process has ended is not renewed. A claim without a process is

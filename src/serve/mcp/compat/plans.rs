@@ -85,7 +85,10 @@ fn update_plan_status(call: &Call, given: Object) -> Result<Value, Refusal> {
     let typed = given.get("status").and_then(Value::as_str).unwrap_or_default();
     let status = typed_words::read_word::<PlanStatus>(&call.context.config.words, typed)?;
     if !matches!(status, PlanStatus::Completed | PlanStatus::Abandoned) {
-        return Err(Refusal::usage(format!("`{typed}` closes no plan"), "`status` is complete or abandoned"));
+        return Err(Refusal::usage(
+            format!("`{typed}` does not close a plan"),
+            "`status` is complete or abandoned",
+        ));
     }
     own(call, "update_plan", given.into()).map(with_plan_id)
 }

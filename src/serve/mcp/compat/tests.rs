@@ -269,7 +269,9 @@ fn attempts_are_logged_and_kept() {
         check(it, "update_plan_step", update, json!({"status": status}));
     }
     let refused = run(it, "update_plan_status", &json!({"plan_id": "fence-repair", "status": "active"}));
-    assert!(matches!(refused, Came::Refused(why) if why.starts_with("usage: `active` closes no plan")));
+    assert!(
+        matches!(refused, Came::Refused(why) if why.starts_with("usage: `active` does not close a plan"))
+    );
 }
 
 #[test]
