@@ -95,8 +95,8 @@ impl Call {
         self
     }
 
-    /// Makes git read the attributes of files from this tree instead of the working tree. The caller checks that git is
-    /// 2.43 or newer.
+    /// Makes git read the attributes of files from this tree instead of the working tree. Git 2.41 or newer is required; the
+    /// caller checks it.
     #[must_use]
     pub fn attributes_of(mut self, tree: &Oid) -> Self {
         self.global.push(format!("--attr-source={tree}").into());

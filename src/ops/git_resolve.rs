@@ -98,6 +98,18 @@ impl Done {
         file.renumbered = new.renumbered.or(file.renumbered.take());
     }
 
+    /// Adds a decision to a file's entry. A file without an entry gets one.
+    fn decide(&mut self, path: String, said: String) {
+        match self.files.iter_mut().find(|it| it.path == path) {
+            Some(file) if file.decided.contains(&said) => {}
+            Some(file) => file.decided.push(said),
+            None => {
+                let decided = vec![said];
+                self.files.push(ResolvedFile { path, state: "resolved", decided, renumbered: None });
+            }
+        }
+    }
+
     fn set_resolved(&mut self, path: &str, decided: Option<&str>, renumbered: Option<&str>) {
         for file in self.files.iter_mut().filter(|it| it.path == path) {
             file.state = "resolved";
@@ -227,6 +239,7 @@ impl Resolving<'_> {
         renumber::renumber(self, writing, &taken, done)?;
         if searches {
             places::reunite::reunite(self, writing, done)?;
+            places::moves::follow(self, writing, done)?;
         }
         Ok(())
     }

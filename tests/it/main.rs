@@ -23,6 +23,7 @@ mod git_forced;
 mod git_merge;
 mod git_mistaken;
 mod git_moved;
+mod git_moved_references;
 mod git_places;
 mod git_removed;
 mod git_renumber;

@@ -10,8 +10,8 @@ pub(super) struct Merging {
     pub(super) theirs: Oid,
     /// The commit with which both are compared.
     pub(super) base: Oid,
-    /// After a rebase, the texts that its commits wrote to plan files. A person may have left out commits of THEIRS on
-    /// purpose, so what is in none of these texts is not brought back.
+    /// After a rebase, the texts that its commits wrote to plan files. THEIRS is then the branch before the rebase. A person
+    /// may have left out commits of THEIRS on purpose, so what is in none of these texts is not brought back.
     pub(super) replayed: Option<Vec<Vec<u8>>>,
     /// Whether the branch had merge commits before the rebase. A rebase usually leaves them out. Attempts and notes that
     /// only they preserved may then be missing.

@@ -5,7 +5,7 @@
 //! precedence over a move. Of two removals the earlier one is kept, so that all clones choose the same. If a side
 //! deleted the file without a copy in the archive, the step is kept.
 //!
-//! Git can also mistake one step for another and merge them without a conflict. Two searches repair the result:
+//! Git can also mistake one step for another and merge them without a conflict. Three searches repair the result:
 //!
 //! | after the merge | repair | by |
 //! |---|---|---|
@@ -17,6 +17,7 @@
 //! | one side removed a step, and it is live | it is merged into its removed copy | `reunite`, `returned` |
 //! | no file has a step's text | it is written again, with a free number if needed | `reunite`, `bring_back` |
 //! | a cherry-pick added a step that OURS already has | it is merged into the step of OURS | `reunite`, `join_picked` |
+//! | a side added a reference to a step that the other side moved | it gets the step's new number | `moves` |
 //!
 //! If a file was edited since the merge, or its versions conflict, `recover` adds only attempts and notes, and `reunite`
 //! does nothing. `bring_back` is an exception: if the versions of a missing step conflict, it writes the text of OURS with
@@ -45,6 +46,7 @@ use crate::store::removed::ARCHIVE;
 use crate::store::transaction::{self, Transaction};
 
 mod group;
+pub(super) mod moves;
 pub(super) mod recover;
 pub(super) mod rehome;
 pub(super) mod reunite;

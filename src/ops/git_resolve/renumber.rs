@@ -1,7 +1,7 @@
 //! Gives steps new numbers if two branches each added a step with the same number. The step of OURS keeps the number, and
 //! that of THEIRS gets a free one. If THEIRS added a reference to the old number, this reference gets the new number.
 
-mod relinking;
+pub(super) mod relinking;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;

@@ -20,7 +20,7 @@ use crate::store::transaction::Transaction;
 type Steps = BTreeMap<Identity, Vec<(PathBuf, Vec<u8>)>>;
 
 /// The step, if exactly one has this identity.
-fn single<'s>(steps: &'s Steps, identity: &Identity) -> Option<&'s (PathBuf, Vec<u8>)> {
+pub(super) fn single<'s>(steps: &'s Steps, identity: &Identity) -> Option<&'s (PathBuf, Vec<u8>)> {
     match steps.get(identity)?.as_slice() {
         [one] => Some(one),
         _ => None,
@@ -243,7 +243,7 @@ impl Places<'_> {
         Ok(steps)
     }
 
-    fn in_working_tree(&self, directory: &Path) -> Steps {
+    pub(super) fn in_working_tree(&self, directory: &Path) -> Steps {
         let plans = &self.resolving.context.plans;
         let mut steps = Steps::new();
         for path in plans.names(directory).into_iter().map(|it| directory.join(it)) {

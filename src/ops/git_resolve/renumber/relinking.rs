@@ -1,9 +1,10 @@
-//! References to the steps of THEIRS that get new numbers: dependencies, lines of Steps lists, and links, in all live plans.
+//! References to steps with new numbers: dependencies, lines of Steps lists, and links, in all live plans.
 //!
-//! A reference that only THEIRS has means the step of THEIRS and gets the new number. A reference that OURS has means the
-//! step of OURS and stays. If both sides added references to one file, the file is merged again, with the new numbers in
-//! THEIRS. References to a number stay and are reported if the file referred to the number before the sides added their
-//! steps, or if the file cannot be merged again.
+//! One side, [`Cause::referring`], knows the step under its old number. A reference that only this side has gets the new
+//! number. A reference that the other side has means the other side's step and stays. If both sides added references to one
+//! file, the file is merged again, with the new numbers in the referring side's version. References stay and are reported
+//! if the file cannot be merged again. They also stay and are reported if both sides added a step with the number, and the
+//! file referred to it before.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -29,8 +30,33 @@ use crate::store::relink::{self, Gone, Waits};
 use crate::store::transaction::Transaction;
 use crate::text::header_edit;
 
-/// A step of THEIRS with its old and its new id.
-pub(super) struct Renumbered {
+/// Why a step has a new number.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(in crate::ops::git_resolve) enum Cause {
+    /// Both sides added a step with the number; the step of THEIRS got the new one.
+    Added,
+    MovedByOurs,
+    MovedByTheirs,
+}
+
+impl Cause {
+    /// The side whose references to the old number mean the step.
+    fn referring(self) -> Side {
+        match self {
+            Self::Added | Self::MovedByOurs => Side::Theirs,
+            Self::MovedByTheirs => Side::Ours,
+        }
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Side {
+    Ours,
+    Theirs,
+}
+
+/// A step with its old and its new id.
+pub(in crate::ops::git_resolve) struct Renumbered {
     pub(super) old: StepId,
     pub(super) new: StepId,
     file: MovedFile,
@@ -41,19 +67,19 @@ pub(super) struct Renumbered {
 impl Renumbered {
     /// The steps with new numbers, in the order of their old ids.
     pub(super) fn all(moved: &[Moved]) -> Vec<Self> {
-        let mut all: Vec<_> = moved.iter().filter_map(Self::of).collect();
+        let mut all: Vec<_> = moved.iter().filter_map(|it| Self::of(&it.path, &it.to)).collect();
         all.sort_by(|a, b| a.old.cmp(&b.old));
         all
     }
 
     /// None for a step in the archive: references to it are not changed.
-    fn of(moved: &Moved) -> Option<Self> {
-        let (from, to) = (number_of(&moved.path)?, number_of(&moved.to)?);
-        let plan = plan_of(moved.path.parent().filter(|it| !is_archived(it))?);
-        let name = moved.path.file_name()?.to_string_lossy().into_owned();
+    pub(in crate::ops::git_resolve) fn of(old: &Path, new: &Path) -> Option<Self> {
+        let (from, to) = (number_of(old)?, number_of(new)?);
+        let plan = plan_of(old.parent().filter(|it| !is_archived(it))?);
+        let name = old.file_name()?.to_string_lossy().into_owned();
         let file = MovedFile { plan: plan.clone(), from: name, to: file_name::step_file(&to) };
         let id = |number| StepId { plan: plan.clone(), number };
-        Some(Self { old: id(from), new: id(to), file, path: moved.path.clone() })
+        Some(Self { old: id(from), new: id(to), file, path: old.to_path_buf() })
     }
 
     fn gone(&self) -> Gone {
@@ -69,9 +95,9 @@ struct Known {
     is_conflicted: bool,
 }
 
-/// The steps whose old numbers a file refers to, grouped by the side whose step the references mean.
+/// The steps whose old numbers a file refers to, grouped by the sides that added the references.
 struct Whose<'a> {
-    theirs: Vec<&'a Renumbered>,
+    referring: Vec<&'a Renumbered>,
     /// Both sides added references.
     both: Vec<&'a Renumbered>,
     unclear: Vec<&'a Renumbered>,
@@ -81,14 +107,28 @@ struct Edited<'a> {
     bytes: Vec<u8>,
     /// Whether the file has no conflict left; `None` if that has not changed.
     is_clean: Option<bool>,
+    /// The steps whose references were changed.
+    followed: Vec<&'a Renumbered>,
     unclear: Vec<&'a Renumbered>,
+}
+
+/// The steps in the order in which references to them can be changed one after the other. None if two steps have exchanged
+/// their numbers.
+fn in_order<'a>(steps: &[&'a Renumbered]) -> Option<Vec<&'a Renumbered>> {
+    let (mut left, mut ordered) = (steps.to_vec(), Vec::new());
+    while !left.is_empty() {
+        // The highest number comes first, so that no line of a list moves past a line that still has to move. But a number
+        // that another step gets must not be in use any more.
+        let is_free = |it: &&Renumbered| left.iter().all(|other| other.old != it.new);
+        ordered.push(left.remove(left.iter().rposition(is_free)?));
+    }
+    Some(ordered)
 }
 
 /// A file with the new numbers. `None` if it cannot be edited.
 pub(super) fn followed(path: &Path, file: &[u8], steps: &[&Renumbered]) -> Option<Vec<u8>> {
     let plan = plan_of(path.parent()?);
-    // The highest number comes first, so that no line of a list moves past a line that still has to move.
-    steps.iter().rev().try_fold(file.to_vec(), |file, it| {
+    in_order(steps)?.into_iter().try_fold(file.to_vec(), |file, it| {
         let file = references::followed_step_links(&file, Some(&plan), &it.file).unwrap_or(file);
         let new = std::slice::from_ref(&it.new);
         match number_of(path) {
@@ -161,13 +201,41 @@ pub(super) fn follow(
     if steps.is_empty() {
         return Ok(());
     }
-    let conflicted = resolving.conflicted()?;
     let is_repeated = moved.iter().any(|it| it.is_made);
     let is_moved = |path: &PathBuf| moved.iter().any(|it| it.path == *path || it.to == *path);
+    follow_all(resolving, writing, &steps, Cause::Added, (is_repeated, &is_moved), done)
+}
+
+/// Updates the references that a side added to the old numbers of steps that the other side moved.
+pub(in crate::ops::git_resolve) fn follow_moved(
+    resolving: &Resolving<'_>,
+    writing: &mut Transaction<'_>,
+    mut steps: Vec<Renumbered>,
+    cause: Cause,
+    done: &mut Done,
+) -> Result<(), Error> {
+    if steps.is_empty() {
+        return Ok(());
+    }
+    steps.sort_by(|a, b| a.old.cmp(&b.old));
+    follow_all(resolving, writing, &steps, cause, (false, &|_| false), done)
+}
+
+/// Updates the references to steps, which must be in the order of their old ids, in the files of all live plans. `is_left`
+/// excludes files. If `is_repeated`, also stages what an interrupted command has changed.
+fn follow_all(
+    resolving: &Resolving<'_>,
+    writing: &mut Transaction<'_>,
+    steps: &[Renumbered],
+    cause: Cause,
+    (is_repeated, is_left): (bool, &dyn Fn(&PathBuf) -> bool),
+    done: &mut Done,
+) -> Result<(), Error> {
+    let conflicted = resolving.conflicted()?;
     let plans = &resolving.context.plans;
     for plan in load::plan_names(resolving.context) {
         let names = plans.names(Path::new(&plan)).into_iter();
-        let paths = names.map(|it| Path::new(&plan).join(it)).filter(|it| !is_moved(it));
+        let paths = names.map(|it| Path::new(&plan).join(it)).filter(|it| !is_left(it));
         let (lists, files): (Vec<_>, Vec<_>) =
             paths.partition(|it| it.file_name() == Some(OsStr::new(PLAN_FILE)));
         // `plan.md` comes first, because the steps are read together with the changed Steps list.
@@ -178,7 +246,7 @@ pub(super) fn follow(
             if named.is_empty() {
                 continue;
             }
-            let file = References { resolving, path: &path, stages };
+            let file = References { resolving, path: &path, stages, cause };
             file.follow(writing, &named, done)?;
             if is_repeated {
                 file.stage_repeated(&named, done)?;
@@ -200,6 +268,7 @@ struct References<'a> {
     resolving: &'a Resolving<'a>,
     path: &'a Path,
     stages: Option<&'a Stages>,
+    cause: Cause,
 }
 
 impl<'a> References<'a> {
@@ -216,21 +285,45 @@ impl<'a> References<'a> {
             let edited = self.edited(now, &known, named);
             Ok(match edited.bytes == now && edited.is_clean != Some(true) {
                 true => Decision::Leave(edited.unclear),
-                false => Decision::Write(edited.bytes, (edited.is_clean, edited.unclear)),
+                false => Decision::Write(edited.bytes, (edited.is_clean, edited.followed, edited.unclear)),
             })
         })?;
         let unclear = match written {
             Decision::Leave(unclear) => unclear,
-            Decision::Write(_, (is_clean, unclear)) => {
+            Decision::Write(_, (is_clean, followed, unclear)) => {
                 if is_clean.unwrap_or(!known.is_conflicted || done.clean.iter().any(|it| it == path)) {
-                    done.set_resolved(&self.resolving.shown(path), None, None);
+                    self.report_clean(&followed, done);
                     done.clean.push(path.to_path_buf());
                 }
                 unclear
             }
         };
-        report_unclear(self.resolving, path, &unclear, done);
+        match self.cause {
+            Cause::Added => report_unclear(self.resolving, path, &unclear, done),
+            Cause::MovedByOurs | Cause::MovedByTheirs => self.report_unclear_moved(&unclear, done),
+        }
         Ok(())
+    }
+
+    fn report_clean(&self, followed: &[&Renumbered], done: &mut Done) {
+        let file = self.resolving.shown(self.path);
+        if self.cause == Cause::Added {
+            return done.set_resolved(&file, None, None);
+        }
+        for step in followed {
+            let (old, new) = (&step.old.number, &step.new.number);
+            let said = format!("step {old} was moved and is now {new}; the reference to it was changed");
+            done.decide(file.clone(), said);
+        }
+    }
+
+    fn report_unclear_moved(&self, unclear: &[&Renumbered], done: &mut Done) {
+        for step in unclear {
+            let (old, new) = (&step.old.number, &step.new.number);
+            let said =
+                format!("step {old} was moved and is now {new}; the reference to step {old} was not changed");
+            done.decide(self.resolving.shown(self.path), said);
+        }
     }
 
     /// Marks the file to be staged if an earlier command changed it but was interrupted before it staged the file.
@@ -248,51 +341,69 @@ impl<'a> References<'a> {
 
     /// The file with the new numbers, and the steps whose references cannot be attributed to a side.
     fn edited<'s>(&self, now: &[u8], known: &Known, named: &[&'s Renumbered]) -> Edited<'s> {
-        let Whose { theirs, both, mut unclear } = self.whose(now, known, named);
-        let mut wanted = [&theirs[..], &both[..]].concat();
+        let Whose { referring, both, mut unclear } = self.whose(now, known, named);
+        let mut wanted = [&referring[..], &both[..]].concat();
         wanted.sort_by(|a, b| a.old.cmp(&b.old));
         if (known.is_conflicted || !both.is_empty())
             && !wanted.is_empty()
             && let Some((bytes, is_clean)) = self.merged_again(now, known, &wanted)
         {
             unclear.extend(wanted.iter().filter(|it| is_in_section(self.path, &bytes, it)));
-            return Edited { bytes, is_clean: Some(is_clean), unclear };
+            return Edited { bytes, is_clean: Some(is_clean), followed: wanted, unclear };
         }
         unclear.extend(both);
-        let bytes = followed(self.path, now, &theirs).and_then(|it| self.kept_waiting(now, it, &theirs));
-        let bytes = bytes.unwrap_or_else(|| now.to_vec());
-        unclear.extend(theirs.iter().filter(|it| refers(self.path, &bytes, it)));
-        Edited { bytes, is_clean: None, unclear }
+        let edited =
+            followed(self.path, now, &referring).and_then(|it| self.kept_waiting(now, it, &referring));
+        let Some(bytes) = edited else {
+            unclear.extend(referring);
+            return Edited { bytes: now.to_vec(), is_clean: None, followed: Vec::new(), unclear };
+        };
+        // A number that a step left can be the new number of another one.
+        let is_given = |it: &Renumbered| referring.iter().any(|other| other.new == it.old);
+        let is_left = |it: &&Renumbered| refers(self.path, &bytes, it) && !is_given(it);
+        let (left, followed): (Vec<_>, Vec<_>) = referring.iter().partition(|it| is_left(it));
+        unclear.extend(left);
+        Edited { bytes, is_clean: None, followed, unclear }
     }
 
     fn whose<'s>(&self, now: &[u8], known: &Known, named: &[&'s Renumbered]) -> Whose<'s> {
-        let mut whose = Whose { theirs: Vec::new(), both: Vec::new(), unclear: Vec::new() };
+        let mut whose = Whose { referring: Vec::new(), both: Vec::new(), unclear: Vec::new() };
+        let is_added = self.cause == Cause::Added;
+        let (side, other) = match self.cause.referring() {
+            Side::Ours => (&known.ours, &known.theirs),
+            Side::Theirs => (&known.theirs, &known.ours),
+        };
         for step in named {
             let has = |of: &Option<Vec<u8>>| of.as_ref().is_some_and(|it| refers(self.path, it, step));
-            let is_theirs = has(&known.theirs);
-            let is_there = refers(self.path, now, step) || known.is_conflicted && is_theirs;
+            let is_in_side = has(side);
+            let is_there = refers(self.path, now, step) || known.is_conflicted && is_in_side;
             if !is_there {
                 continue;
             }
-            match (has(&known.base), has(&known.ours)) {
-                (true, _) => whose.unclear.push(*step),
-                (false, false) => whose.theirs.push(*step),
-                (false, true) if is_theirs => whose.both.push(*step),
-                (false, true) => {}
+            match (has(&known.base), has(other)) {
+                (true, _) if is_added => whose.unclear.push(*step),
+                (_, false) if is_added || is_in_side => whose.referring.push(*step),
+                (false, true) if is_in_side => whose.both.push(*step),
+                // The side that moved the step changed the references of the base, so this one is to another step.
+                _ => {}
             }
         }
         whose
     }
 
-    /// The merge with the new numbers in THEIRS, and whether it has no conflict. `None` if the file is not as the merge
-    /// left it, if a side has no such file, or if THEIRS cannot be edited.
+    /// The merge with the new numbers in the referring side, and whether it has no conflict. `None` if the file is not as
+    /// the merge left it, if a side has no such file, or if the version of the referring side cannot be edited.
     fn merged_again(&self, now: &[u8], known: &Known, steps: &[&Renumbered]) -> Option<(Vec<u8>, bool)> {
         let (Some(ours), Some(theirs)) = (&known.ours, &known.theirs) else { return None };
-        let moved = followed(self.path, theirs, steps)?;
+        let side = self.cause.referring();
+        let moved = followed(self.path, if side == Side::Ours { ours } else { theirs }, steps)?;
         let named = format!("plans/{}", self.path.to_string_lossy());
         let before = Versions { path: &named, base: known.base.as_deref(), ours, theirs };
-        let (plain, merged) =
-            (self.resolving.merge(before), self.resolving.merge(Versions { theirs: &moved, ..before }));
+        let after = match side {
+            Side::Ours => Versions { ours: &moved, ..before },
+            Side::Theirs => Versions { theirs: &moved, ..before },
+        };
+        let (plain, merged) = (self.resolving.merge(before), self.resolving.merge(after));
         let base = known.base.as_deref().unwrap_or_default();
         let by_lines = || self.resolving.lines.merge(base, ours, theirs);
         let is_by_git =

@@ -1,0 +1,75 @@
+//! Steps that one side moved while the other side added references to them.
+//!
+//! The added references have the old number, which no step has now, or another step. A merge does not notice this. The steps
+//! whose numbers differ are found by identity, and the references get the new numbers.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use super::reunite::single;
+use super::{Done, Files, Places, files_of, is_archived};
+use crate::api::error::Error;
+use crate::ops::git_resolve::Resolving;
+use crate::ops::git_resolve::renumber::relinking::{self, Cause, Renumbered};
+use crate::plan::merge;
+use crate::store::changed_after_removal::number_of;
+use crate::store::transaction::Transaction;
+
+/// Changes the references that one side added to the old numbers of steps that the other side moved.
+pub(in crate::ops::git_resolve) fn follow(
+    resolving: &Resolving<'_>,
+    writing: &mut Transaction<'_>,
+    done: &mut Done,
+) -> Result<(), Error> {
+    let Some(merging) = &resolving.merging else { return Ok(()) };
+    let before = files_of(resolving.git, Some(&merging.base), &resolving.plans)?;
+    let places = Places::read(resolving)?;
+    let (mut by_ours, mut by_theirs) = (Vec::new(), Vec::new());
+    for directory in places.with_moves(&before)? {
+        let known = places.committed(&before, directory)?;
+        let [ours, theirs] = [&places.ours, &places.theirs].map(|it| places.committed(it, directory));
+        let (ours, theirs) = (ours?, theirs?);
+        let now = places.in_working_tree(directory);
+        for identity in known.keys() {
+            let one = |of| single(of, identity).map(|it| it.0.as_path());
+            let (Some(base), Some(own), Some(other), Some(now)) =
+                (one(&known), one(&ours), one(&theirs), one(&now))
+            else {
+                continue;
+            };
+            // If both sides moved the step, it has the number of OURS.
+            if now == own && own != base && other != own {
+                by_ours.extend(Renumbered::of(other, now));
+            } else if now == other && own == base && other != base {
+                by_theirs.extend(Renumbered::of(own, now));
+            }
+        }
+    }
+    relinking::follow_moved(resolving, writing, by_ours, Cause::MovedByOurs, done)?;
+    relinking::follow_moved(resolving, writing, by_theirs, Cause::MovedByTheirs, done)
+}
+
+impl Places<'_> {
+    /// The directories of live plans in which a side may have moved a step: the file of a step is gone, or is another step.
+    fn with_moves<'f>(&self, before: &'f Files) -> Result<BTreeSet<&'f Path>, Error> {
+        let mut directories = BTreeSet::new();
+        let is_step = |it: &PathBuf| !is_archived(it) && number_of(it).is_some();
+        for (path, oid) in before.iter().filter(|(path, _)| is_step(path)) {
+            let Some(directory) = path.parent().filter(|it| !directories.contains(it)) else { continue };
+            for side in [&self.ours, &self.theirs] {
+                let is_left = match side.get(path) {
+                    Some(now) if now == oid => false,
+                    Some(now) => {
+                        let [before, now] = [oid, now].map(|it| self.resolving.blob(it));
+                        merge::identity(&before?) != merge::identity(&now?)
+                    }
+                    None => true,
+                };
+                if is_left {
+                    directories.insert(directory);
+                }
+            }
+        }
+        Ok(directories)
+    }
+}
