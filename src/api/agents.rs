@@ -32,6 +32,9 @@ impl AgentCommand {
     }
 }
 
+/// The variable with the path of the prompt, for agents that read a file.
+pub(crate) const PROMPT_VARIABLE: &str = "PLANWATCH_PROMPT";
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Agent {
     /// The worker's name in claims and attempts.

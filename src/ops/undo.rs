@@ -87,7 +87,7 @@ pub fn done_words(verb: &str) -> Cow<'static, str> {
         "release" => "released",
         "confirm" => "confirmed",
         "note" => "wrote a note on",
-        "attempt" => "recorded an attempt of",
+        "attempt" => "recorded an attempt at",
         "tick" => "ticked a task of",
         "add" => "added",
         "new" => "created",
@@ -96,7 +96,7 @@ pub fn done_words(verb: &str) -> Cow<'static, str> {
         "archive" => "archived",
         "restore" => "restored",
         "set" | "update" | "edit" | "text" => "changed",
-        other => return format!("did “{other}” of").into(),
+        other => return format!("used “{other}” on").into(),
     })
 }
 
@@ -145,6 +145,14 @@ pub fn undo(context: &Context, request: &UndoRequest) -> Result<ChangeReport, Er
         let path = transaction::path_of(op);
         let id = id_of(path).unwrap_or_else(|| shown_path(&root, &path.to_string_lossy()));
         let did = format!("{} undone", change.verb);
+        // A step that `move` or `archive` renamed may have another operation for its text.
+        if report
+            .changes
+            .iter()
+            .any(|it| it.id == id && it.path == shown_path(&root, &path.to_string_lossy()))
+        {
+            continue;
+        }
         let of = ("", &*path.to_string_lossy());
         let is_gone = matches!(op, FileOp::Discard { .. });
         report.changes.push(Changed { is_gone, ..Changed::new(context, &id, of, did, Value::Null) });
@@ -293,7 +301,7 @@ impl Claimed {
     }
 }
 
-/// The steps whose records at the shared registry an undo can change.
+/// The steps for which an undo can change the record at the shared registry.
 #[derive(Default)]
 struct OfRecords {
     /// The steps whose status, claim or id changes, or whose file is created or removed.
@@ -348,7 +356,7 @@ impl OfRecords {
         let lost = settling::restored(context, &self.steps).into_iter();
         let hint = |it: settling::Settled| {
             let holder = it.why.unwrap_or_else(|| "another machine".to_owned());
-            format!("the claim of `{}` was not restored: {holder} has it", it.step)
+            format!("the claim of `{}` was not restored: it is held by {holder}", it.step)
         };
         lost.map(hint).collect()
     }

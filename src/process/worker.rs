@@ -22,7 +22,7 @@ use rustix::process::{
     Pid, Signal, WaitId, WaitIdOptions, kill_process_group, test_kill_process_group, waitid,
 };
 
-use crate::api::agents::{AgentCommand, PromptBy};
+use crate::api::agents::{AgentCommand, PROMPT_VARIABLE, PromptBy};
 use crate::disk::{Process, ProcessState, RealDisk};
 use crate::git;
 use crate::ops::run::{Ended, ExitKind, Job, WorkerEvent, Workers};
@@ -355,7 +355,7 @@ fn command(job: &Job<'_>) -> io::Result<Command> {
         AgentCommand::Line(line) => {
             let mut shell = Command::new("sh");
             let line = match by_file {
-                Some(_) => line.replace("{prompt}", "\"$PLANWATCH_PROMPT\""),
+                Some(_) => line.replace("{prompt}", &format!("\"${PROMPT_VARIABLE}\"")),
                 None => line.clone(),
             };
             shell.arg("-c").arg(line);
@@ -383,7 +383,7 @@ fn command(job: &Job<'_>) -> io::Result<Command> {
         }
     }
     command.envs(job.environment.iter().map(|(name, value)| (name, value)));
-    command.envs(by_file.map(|it| ("PLANWATCH_PROMPT", it)));
+    command.envs(by_file.map(|it| (PROMPT_VARIABLE, it)));
     Ok(command)
 }
 

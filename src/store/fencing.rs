@@ -69,6 +69,7 @@ pub(crate) fn check(plans: &Plans, step: &Step, who: &Caller) -> Result<Owner, E
         return match (&who.claim, who.force) {
             (Some(id), _) => late(plans, step, id),
             (None, true) => Ok(Owner::Forced),
+            (None, false) if other.unmerged_end().is_some() => Err(held(step, Some(other), None)),
             (None, false) => Err(claimed(&step.id, other.by.as_deref(), &other.claim)),
         };
     }
@@ -208,9 +209,12 @@ pub(crate) fn override_record(context: &Context, who: &Caller, file: &[u8], text
 
 /// The error that names the owner of the step, according to the step's file or the records.
 pub(crate) fn held_by(plans: &Plans, step: &Step, by: Option<&str>) -> Error {
+    held(step, plans.claims().holder(step), by)
+}
+
+fn held(step: &Step, holder: Option<&HeldClaim>, by: Option<&str>) -> Error {
     let id = step.id.to_string();
     let by = by.map(str::to_owned);
-    let holder = plans.claims().holder(step);
     if let Some((held, end)) = holder.and_then(|it| Some((it, it.unmerged_end()?))) {
         let hint = match &held.holding {
             Holding::Closed { is_here: true, .. } => {

@@ -346,7 +346,7 @@ fn a_lapsed_claim_that_another_tree_took_over_is_lost() {
     // The old claim stays lost after the step was completed in the other tree.
     assert_eq!(later(OTHER, "done p:1 --by bob").code, 0);
     assert!(later(HERE, &format!("claim --renew {old}")).stderr.contains("claim-lost"));
-    assert!(later(HERE, "done p:1").stderr.contains("`p:1` is claimed by bob"));
+    assert!(later(HERE, "done p:1").stderr.contains("`p:1` was closed on "));
 }
 
 #[test]

@@ -80,3 +80,13 @@ fn undo_restores_every_byte() {
         assert_eq!(files(tree(&place.work())), files(before), "{line}");
     }
 }
+
+#[test]
+fn a_dry_run_names_the_variable_of_the_prompt_only_for_agents_that_read_a_file() {
+    let place = Place::new();
+    place.write("plans/p/step-1.md", "# A\n");
+    for (agent, expected) in [("aider", serde_json::json!("PROMPT")), ("claude", serde_json::json!(null))] {
+        let shown = place.run_with(&["run", "p", "--agent", agent, "--dry-run", "--json"]).json();
+        assert_eq!(shown["environment"]["PLANWATCH_PROMPT"], expected, "{shown}");
+    }
+}

@@ -93,7 +93,11 @@ fn a_claim_stays_with_a_step_whose_move_is_undone() {
     let claim = place.run("claim p:2 --json").json()["claim"]["id"].as_str().expect("an id").to_owned();
     assert_eq!(place.run("move p:2 --after 3").code, 0);
     // The claim stays in the file, so another user may undo the move.
-    assert_eq!(place.run("undo --by bob").code, 0);
+    let undone = place.run("undo --by bob --json");
+    assert_eq!(undone.code, 0);
+    let paths: Vec<_> =
+        undone.json()["changes"].as_array().expect("a list").iter().map(|it| it["path"].clone()).collect();
+    assert_eq!(paths, ["plans/p/step-2.md"]);
     assert_eq!(place.run("claim p:2 --by bob").code, 4, "it is ann's");
     assert_eq!(place.run(&format!("done p:2 --claim {claim}")).code, 0);
 }

@@ -1,13 +1,14 @@
-//! `run --dry-run`: shows the first step of a run, and what the step's process would get. `PATH` is left out, and a
-//! placeholder stands for the id of the claim.
+//! `run --dry-run`: shows the first step of a run, and what the step's process would get. `PATH` is left out, and
+//! placeholders stand for the id of the claim and the file of the prompt.
 
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use crate::api::agents::{self, PROMPT_VARIABLE, PromptBy};
 use crate::api::context::Context;
 use crate::api::error::Error;
-use crate::api::{agents, trust};
+use crate::api::trust;
 use crate::ops::claim::{self, Task};
 use crate::ops::prompt;
 use crate::ops::run::{RunRequest, environment, trees};
@@ -77,7 +78,10 @@ pub fn preview(context: &Context, request: &RunRequest) -> Result<Preview, Error
     let rendered = values.map(|it| prompt::render(context, "step", &it)).transpose()?;
     let step_id = step.map(|it| it.id.to_string());
     let names = environment(context, request, step_id.as_deref().unwrap_or_default(), of.as_str(), claim);
-    let shown = names.iter().filter(|(name, _)| name != "PATH");
+    // The file of the prompt is made when the worker starts.
+    let is_by_file = task == Some(Task::Work) && request.agent.prompt == PromptBy::File;
+    let by_file = is_by_file.then(|| (PROMPT_VARIABLE.into(), "PROMPT".into()));
+    let shown = names.iter().filter(|(name, _)| name != "PATH").chain(&by_file);
     let shown =
         shown.map(|(name, it)| (name.to_string_lossy().into_owned(), it.to_string_lossy().into_owned()));
     let place = request.has_worktrees.then(|| "the step would get a git worktree of its own".to_owned());

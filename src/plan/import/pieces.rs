@@ -69,9 +69,13 @@ pub(super) fn all_items(body: &str, outline: &Outline) -> Pieces {
     Pieces { pieces, are_numbered: false, is_own_list: false }
 }
 
-/// Whether a heading only announces steps, such as `Tasks` or `Next steps`.
+/// Whether a heading only announces steps, such as `Tasks` or `2. Next steps`. `Phase 2: Next` is the name of a phase.
 pub(super) fn is_container(heading: &str) -> bool {
-    let text = label::label(heading).map_or(heading, |it| it.rest).to_lowercase();
+    let label = label::label(heading);
+    if label.as_ref().is_some_and(|it| it.rank == Rank::Phase) {
+        return false;
+    }
+    let text = label.map_or(heading, |it| it.rest).to_lowercase();
     let mut words = text.split(|c: char| !c.is_alphanumeric()).filter(|it| !it.is_empty()).peekable();
     words.peek().is_some() && words.all(|word| CONTAINERS.split(' ').any(|it| it == word))
 }

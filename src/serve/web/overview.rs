@@ -205,7 +205,12 @@ fn panel(
             h2 id={"head-" (id)} { (title) " " span class="count" { (n) } }
             @if n > 0 && !note.is_empty() { p class="note" { (note) } }
             @if n == 0 { p class="none" { (none) } } @else { ul class="rows" { (items()) } }
-            @if n > n_shown { p class="more-link" { a href={"/?all=" (id) "#panel-" (id)} { "Show all " (n) } } }
+            @if n > n_shown && n_shown < MOST {
+                p class="more-link" { a href={"/?all=" (id) "#panel-" (id)} {
+                    @if n > MOST { "Show the first " (MOST) } @else { "Show all " (n) }
+                } }
+            }
+            @if n > n_shown && n_shown >= MOST { p class="note" { "The first " (MOST) " are shown." } }
         }
     }
 }

@@ -210,3 +210,14 @@ fn ready_steps_have_no_open_dependencies() {
     assert_eq!(ids("pending"), ["p:1", "p:2", "p:3"]);
     assert_eq!(ids("ready --status completed"), ["p:1", "p:2"]);
 }
+
+#[test]
+fn a_report_on_a_step_that_another_tree_closed_by_force_says_where_and_not_that_it_is_claimed() {
+    let repository = Repository::with(1);
+    repository.run(HERE, "claim p:1 --by bo").ok();
+    repository.run(OTHER, "done p:1 --force").ok();
+    let refused = repository.run(HERE, "done p:1 --by bo");
+    assert_eq!(refused.code, 4, "{refused:?}");
+    assert!(refused.stderr.contains("`p:1` was closed on "), "{}", refused.stderr);
+    assert!(refused.stderr.contains("hint: merge it"), "{}", refused.stderr);
+}

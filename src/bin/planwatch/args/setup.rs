@@ -8,7 +8,7 @@ use clap_complete::Shell;
 #[derive(Debug, Default, Args)]
 #[command(after_help = "Examples:
   planwatch watch
-  planwatch watch --json | jq -r .id
+  planwatch watch --json | jq -r '.id // empty'
   planwatch watch --detach
   planwatch watch --detach --http
   planwatch watch --stop

@@ -47,6 +47,10 @@ fn each_shape_gives_its_steps() {
     check("# P\n## Phase 1: X\ntext\n## Phase 2: Y (done)\n", &["1 pending X", "2 completed Y"]);
     check("# P\n## Phase 1\n### 1. A\n### 2. B\n", &["1 pending A | Phase 1", "2 pending B | Phase 1"]);
     check(
+        "# P\n## Phase 1: X\n### Task 1: A\n## Phase 2: Next steps\n### Task 2: B\n",
+        &["1 pending A | Phase 1: X", "2 pending B | Phase 2: Next steps"],
+    );
+    check(
         "# P\n## 1. Set up\n- [ ] 1.1 A\n- [x] 1.2 B\n",
         &["1.1 pending A | 1. Set up", "1.2 completed B | 1. Set up"],
     );
