@@ -44,8 +44,8 @@ pub trait DaemonClient: Send + Sync {
         DaemonStatus::None
     }
 
-    /// The directories that have to be read for an answer about one plan. If the daemon returns them, the caller does not
-    /// list all plans.
+    /// The directories that have to be read for an answer about one plan, in addition to those that the plan itself names.
+    /// If the daemon returns them, the caller does not list all plans.
     fn dependents(&self, _plan: &PlanId) -> Option<Dependents> {
         None
     }
@@ -121,8 +121,9 @@ pub struct ClaimedStep {
     pub(crate) step: Value,
     pub(crate) why: String,
     pub(crate) diff: String,
-    /// The notices from making the claims of a batch. Only the first successful caller of the batch receives them, together
-    /// with the notices of earlier batches in which no caller was successful.
+    /// The daemon makes waiting claims together, as a batch. These are the notices of the batch. Only the first caller of
+    /// the batch that gets a claim receives them, together with the notices of earlier batches in which no caller got a
+    /// claim.
     pub(crate) notices: Vec<Notice>,
 }
 

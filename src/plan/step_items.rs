@@ -237,7 +237,7 @@ fn waits(
     for item in groups.iter().flat_map(|it| &it.items) {
         let said = &heading[item.span.clone()];
         let Some(step) = &item.step else {
-            let reason = format!("`{said}` is not a step; name it by its number");
+            let reason = format!("`{said}` is not a step; write a step number, or <plan>:<number>");
             return Err(NotSteps::Item { item: nth + 1, reason });
         };
         let own = numbers.item(&step.number).filter(|_| step.plan == plan.id);

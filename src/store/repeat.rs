@@ -44,8 +44,8 @@ pub(crate) fn is_end(owner: Owner, step: &Step, who: &Caller, report: ReportedOu
     claim.and_then(|it| end_of(step, it)).is_some_and(|it| report.is(it))
 }
 
-/// Whether the same report already released the claim that the caller names. A release without a message writes no
-/// attempt; a claim that ended in another way has one.
+/// Whether the same report already released the claim that the caller names. A claim that was released without a message, or
+/// undone, has no attempt. Other ways to end a claim write one.
 pub(crate) fn is_release(
     plans: &Plans,
     owner: Owner,

@@ -70,7 +70,7 @@ pub(super) fn page(
 
 struct Page<'a> {
     shown: &'a ShownPlan,
-    /// The plan, the plans of a program, and the steps as they are in the files, without this machine's records of claims.
+    /// `plan`, `children` and `steps` are as in the files, without this machine's records of claims.
     plan: PlanShape,
     children: Vec<PlanShape>,
     steps: Vec<StepShape>,

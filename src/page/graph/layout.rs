@@ -79,7 +79,8 @@ fn laid_out(
         let label = NodeLabel { width, height, ..NodeLabel::default() };
         graph.set_node(node.to_string(), Some(label));
     }
-    // The library would merge two opposite edges. They are drawn as one line with two heads.
+    // The library would merge two opposite edges, so it gets only one of them. Both are drawn along the same line, each with
+    // its own head.
     let is_opposite = |(from, to): &(usize, usize)| from > to && edges.contains(&(*to, *from));
     for (from, to) in edges.iter().filter(|it| !is_opposite(it)) {
         graph.set_edge(from.to_string(), to.to_string(), Some(EdgeLabel::default()), None);

@@ -24,8 +24,8 @@ pub(super) fn plan_of(named: Option<String>) -> Result<Option<String>, Problem> 
     named.map(|it| plan_named(&it)).transpose()
 }
 
-/// Returns the reference that names a step in the request of an operation, from the step's whole id, `<plan>:<number>`. It
-/// means the step even if a plan has the id as its name.
+/// Turns a step's whole id, `<plan>:<number>`, into the reference that names the step in the request of an operation. The
+/// reference means the step even if a plan has the id as its name.
 pub(in crate::serve) fn step_named(name: &str) -> Result<String, Problem> {
     let read = name.rsplit_once(':').and_then(|(plan, number)| {
         let number = read_number(number).filter(|_| PlanId::is_plan_name(plan))?;

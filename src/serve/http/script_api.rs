@@ -79,7 +79,8 @@ impl SeedStep {
     }
 }
 
-/// The id of the plan or step that an earlier request with the same key created or changed, if its answer was not stored.
+/// The id of the plan or step that an earlier request with the same key created or changed, if the answer to that request
+/// was not stored.
 fn earlier(context: &Context) -> Option<String> {
     let key = context.key.as_ref()?;
     let id = key.made()?.first_id()?;
