@@ -173,7 +173,7 @@ fn configured(disk: &dyn Disk, config: &Config, directory: Option<&Path>) -> Res
         matches!(found, Err(DiskError::OutsideRepository { .. } | DiskError::Secret { .. }))
     };
     if !is_inside || name.is_empty() || is_outside() {
-        let message = format!("`plans_dir = \"{name}\"` leads out of the directory of {CONFIG_FILE}");
+        let message = format!("`plans_dir = \"{name}\"` cannot be the plans directory");
         return Err(refused(
             message,
             "name a directory below that of planwatch.toml, outside `.git` and `.planwatch`",

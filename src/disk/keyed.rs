@@ -216,7 +216,7 @@ impl Locked<'_> {
         Err(DiskError::FileChanged { path: self.plans.root.join(relative) })
     }
 
-    /// The texts that planwatch withdrew and that were in the file before `text` was saved.
+    /// The texts that planwatch put into the file and withdrew, if they were in the file before `text` was saved.
     fn shown_before(&self, text: &[u8]) -> Vec<Vec<u8>> {
         let is_later = |theirs: &Option<Vec<u8>>| theirs.as_deref() != Some(text);
         self.withdrawn.iter().filter(|it| is_later(&it.theirs)).map(|it| it.ours.clone()).collect()

@@ -325,9 +325,9 @@ impl<'a> Wanted<'a> {
         Orphans::of(self.context, (self.plans, troubles), &self.gone, &said.collect::<Vec<_>>())
     }
 
-    /// The new steps in the position of a removed step. These are the new steps that the list has between two others: the
-    /// nearest listed step before the removed step that keeps its number, and the nearest one after it. A new step is left
-    /// out if another of these new steps depends on it.
+    /// The new steps in the position of a removed step. In the list, they are between two existing steps that keep their
+    /// numbers: the nearest one before the removed step, and the nearest one after it. A new step is left out if another of
+    /// these new steps depends on it.
     fn ends_around(&self, step: &Step) -> impl Iterator<Item = StepId> {
         let number = &step.id.number;
         let stays = |item: usize| self.step(item).is_some_and(|it| it.id == self.id(item));

@@ -94,7 +94,7 @@ fn database(_: &Context, _: &str, _: &str) -> Result<Box<dyn ClaimRegistry>, Err
 #[derive(Debug)]
 pub(crate) enum Pushed {
     Done,
-    /// Another clone has the step, or has ended it. The text names that clone's owner of the step, for people.
+    /// Another clone has claimed the step, or has ended it. The text says who did so, for people.
     Lost(String),
     /// The registry did not confirm the change: it did not answer or it refused, or an error occurred on this machine.
     /// The change is stored, and tried again later.

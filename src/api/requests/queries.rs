@@ -180,7 +180,7 @@ pub struct LogRequest {
     /// Only since then: a date as 2026-11-21, a time as 2026-11-21T09:14:03Z, or how long ago, as 12h, 7d or 2w
     #[schemars(extend("pattern" = SINCE))]
     pub since: Option<String>,
-    /// Only until then; written as `since`
+    /// Only until then; the format is that of `since`
     #[schemars(extend("pattern" = SINCE))]
     pub until: Option<String>,
     /// Only what this person or agent did, or committed

@@ -1,7 +1,7 @@
 //! Tests of batches during which an editor saves a renamed file under its old name, and so creates a second file.
 //!
-//! Two saves happen in each run, at a sample of the pairs of moments of the batch. A failed batch must leave no file under a
-//! new name, and each saved text must be in a file, or be preserved and reported.
+//! Each run makes two saves, each at one moment of the batch. By default, only a sample of all pairs of moments is run. A
+//! failed batch must leave no file under a new name, and each saved text must be in a file, or be preserved and reported.
 
 use super::exhaustive::open;
 use super::sample::{sample_beside_saves, sample_saves};

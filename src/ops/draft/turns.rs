@@ -142,7 +142,8 @@ pub fn answer(context: &Context, handle: &str, text: &str) -> Result<Turn, Error
     Ok(Turn { change: Some(change.word()), ..turn })
 }
 
-/// Reports why the answer did not replace the text. The same pass can be answered again, unless no pass is left.
+/// Reports why the answer did not replace the text. The same pass can be answered again, unless the draft was finished
+/// meanwhile.
 fn not_taken(report: &DraftReport, unusable: Option<String>) -> Result<Turn, Error> {
     match (&report.state, unusable) {
         (State::Incomplete { why: Why::Interrupted | Why::Nothing | Why::Failed(_) }, Some(why)) => {

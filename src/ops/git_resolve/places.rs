@@ -10,7 +10,7 @@
 //! | after the merge | repair | by |
 //! |---|---|---|
 //! | an attempt or note of a side is in none of the step's files | that side's version is merged into the step | `recover` |
-//! | a rebase lost an attempt or note of a file that is the same on both sides | that file is merged in | `recover` |
+//! | a rebase lost an attempt or note of a file that is the same on both sides | it is merged into the step | `recover` |
 //! | a step that each side has once is there twice | the two are merged | `reunite`, `wrong` |
 //! | a step has a status that neither side has | it is merged again from both sides | `reunite`, `wrong` |
 //! | a step's attempts are in another file, such as its removed copy | they go into the step | `reunite`, `wrong` |

@@ -330,7 +330,7 @@ impl Driver<'_> {
             state.closed.insert(id.clone());
         }
         self.surface.report(&Event::Ended(&made.ended_step));
-        // With `--worktrees` everything is committed at the end.
+        // With `--worktrees`, the plan files are committed once, at the end of the run.
         if self.request.commits && self.trees.is_none() {
             self.commit(id);
         }

@@ -38,7 +38,7 @@ pub struct TextMerged {
     pub is_clean: bool,
 }
 
-/// The note of the attempt that records the claim that is not kept, if both sides claimed the step.
+/// If both sides claimed the step, one claim is kept, and the other becomes an attempt with this note.
 pub const CLAIMED_TWICE: &str = "claimed twice";
 
 /// The kind of a file, by its name.
@@ -341,7 +341,7 @@ pub fn likeness(one: &[u8], other: &[u8]) -> u32 {
     }
 }
 
-/// Whether two files have the same id and time of creation, as before and after a change of the title.
+/// Whether two files have the same id and time of creation. A step keeps both if its title changes.
 pub fn are_named_alike(one: &[u8], other: &[u8]) -> bool {
     let word = |key: &str| (word_of(one, key), word_of(other, key));
     ["id", "created_at"].into_iter().map(word).all(|(one, other)| one.is_some() && one == other)

@@ -55,7 +55,7 @@ impl End {
             Self::Requested => "it was stopped",
             Self::Stopped => "it was stopped by a signal",
             Self::Another => "another process took over",
-            Self::Gone => "the plans directory was deleted",
+            Self::Gone => "the plans directory was deleted or moved",
         }
     }
 }

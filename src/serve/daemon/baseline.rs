@@ -10,7 +10,7 @@ pub(crate) struct BaselinePlan {
     pub(crate) title: Box<str>,
     /// Of `plan.md`, relative to the plans directory.
     pub(crate) path: Box<str>,
-    /// In the plan's order. Steps whose removal is held back come last.
+    /// In the plan's order. Steps whose removal is not published yet come last.
     pub(crate) steps: Vec<BaselineStep>,
 }
 

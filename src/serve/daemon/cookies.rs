@@ -1,8 +1,8 @@
 //! Delays requests for current data until the daemon has seen every change that was made before the request.
 //!
-//! The daemon renames a file, the cookie, in its own directory; the first cookie is created. Events arrive in order, so
-//! when the event for the cookie arrives, the events of all earlier changes have arrived, too (Watchman's method). One
-//! cookie serves all requests that arrived before it.
+//! A cookie is a file in the daemon's own directory. The daemon creates the first cookie, and makes each later one by
+//! renaming the previous one. Events arrive in order, so when the event for the cookie arrives, the events of all earlier
+//! changes have arrived, too (Watchman's method). One cookie serves all requests that arrived before it.
 
 use std::collections::BTreeSet;
 use std::sync::mpsc::SyncSender;

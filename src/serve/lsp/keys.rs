@@ -33,7 +33,7 @@ const OF_PLANS: [(&str, &str); 19] = [
     ("draft", "How far the draft has been refined. `planwatch draft` writes it."),
     ("created_at", "When the plan was created."),
     ("metadata", "Keys of your own; they are kept as they are."),
-    ("notes", "Notes, oldest first: `{at, type, by, text}` each. `planwatch note` adds one."),
+    ("notes", "Notes: `{at, type, by, text}` each. `planwatch note` adds one at the end."),
 ];
 
 const OF_STEPS: [(&str, &str); 21] = [
@@ -66,10 +66,10 @@ const OF_STEPS: [(&str, &str); 21] = [
     ("verify", "Commands that must succeed before a run counts the step as completed."),
     ("touches", "Globs of the files that the work changes. Without it they are unknown; `[]` means none."),
     ("result", "The outcome, as other tools write it. planwatch changes it only with `set`."),
-    ("notes", "Notes, oldest first: `{at, type, by, text}` each. `planwatch note` adds one."),
+    ("notes", "Notes: `{at, type, by, text}` each. `planwatch note` adds one at the end."),
     (
         "attempts",
-        "What was tried, oldest first: `{at, by, outcome, notes}` each. Entries are added, never changed.",
+        "What was tried: `{at, by, outcome, notes}` each. New entries are added at the end; entries are never changed.",
     ),
 ];
 

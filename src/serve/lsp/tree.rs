@@ -231,9 +231,9 @@ impl Tree {
         Some(file)
     }
 
-    /// Handles a change of a file. Of its plan and the plans that depend on it, those with an open document are marked as
-    /// outdated, and the others are dropped from memory. The next check of an outdated plan reads only files whose stamps
-    /// differ or are too young to be trusted.
+    /// Handles a change of a file. The change concerns the file's plan and the plans that depend on it. Those with an open
+    /// document are marked as outdated, and the others are dropped from memory. The next check of an outdated plan reads
+    /// only files whose stamps differ or are too young to be trusted.
     fn touch(&mut self, file: &PlanFile) {
         let Some(id) = file.plan() else { return };
         for (key, judged) in self.take_dependent(&id) {

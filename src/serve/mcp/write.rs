@@ -19,7 +19,7 @@ pub(super) fn tools() -> Vec<Tool> {
     plan::tools().into_iter().chain(step::tools()).collect()
 }
 
-/// The `created_by` of the plans and steps that these tools create.
+/// The `created_by` of the steps that these tools create.
 const MAKER: &str = "agent";
 
 /// A request that sets a key of a file.

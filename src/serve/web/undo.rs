@@ -93,6 +93,9 @@ fn at(change: &UndoItem, now: Time) -> Markup {
 /// A sentence such as `codex completed feature-auth:1`. If the first file belongs to neither a step nor a plan, its path is
 /// shown instead of the id.
 fn change(context: &Context, change: &UndoItem) -> Markup {
+    if change.paths.is_empty() {
+        return html! { "a change without a record" };
+    }
     let path = inside(context, change);
     let more = change.paths.len().saturating_sub(1);
     html! {
@@ -140,6 +143,34 @@ fn why_not(change: &UndoItem) -> &'static str {
     match change.blocked.as_ref().map(|it| it.code) {
         Some("later-change") => "a later change to the same file has to be undone first",
         Some("file-changed") => "its file has changed since",
+        Some("not-recorded") => "it could not be recorded when it was made",
         _ => "the earlier version is no longer stored",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ops::undo::Blocked;
+
+    #[test]
+    fn the_reason_is_that_of_the_code() {
+        let blocked = |code| UndoItem {
+            id: "1".to_owned(),
+            verb: String::new(),
+            at: String::new(),
+            paths: Vec::new(),
+            blocked: Some(Blocked { code, path: None, by: None }),
+            by: String::new(),
+            of: None,
+        };
+        for (code, words) in [
+            ("later-change", "undone first"),
+            ("file-changed", "has changed since"),
+            ("not-recorded", "could not be recorded"),
+            ("not-found", "no longer stored"),
+        ] {
+            assert!(why_not(&blocked(code)).contains(words), "{code}");
+        }
     }
 }

@@ -1,5 +1,5 @@
-//! Reads the versions of files. Git prints them and several threads parse them, while the caller already uses earlier
-//! versions.
+//! Reads the versions of files. Git prints them and several threads parse them, while the caller already uses the versions
+//! that it requested first.
 
 use std::cell::OnceCell;
 use std::collections::{HashMap, VecDeque};

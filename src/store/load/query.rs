@@ -41,7 +41,7 @@ pub(crate) enum Scope<'a> {
 enum ClaimView {
     /// Only those in the files.
     None,
-    /// The recorded claims, too.
+    /// Also those in the claim records of this machine and of the registry.
     Recorded,
     /// Like `Recorded`, but a step whose claim is unconfirmed usually counts as free (see
     /// [`Leases::annotate_optimistically`]). The caller must check the step again under the lock.
@@ -122,7 +122,7 @@ impl<'a, S: Copy + Into<Scope<'a>>> LoadQuery<'a, S> {
         Self { scope, check: IndexCheck::Attested, claims, settled: None }
     }
 
-    /// For callers that load often: a few changed plans are not written into the index.
+    /// For callers that load often: if only a few plans have changed, they are not written into the index.
     pub(crate) fn lazily(self) -> Self {
         Self { check: IndexCheck::Lazy, ..self }
     }

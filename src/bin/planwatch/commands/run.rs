@@ -65,7 +65,9 @@ fn request(session: &Session, context: &Context, args: Run) -> Result<RunRequest
         return Err(Failure::usage(message, "limit the run with --max-steps, --max-time or --max-attempts"));
     }
     let at_least_one = |name: &str, given: Option<usize>| match given {
-        Some(0) => Err(Failure::usage(format!("invalid value `0` for {name}"), "give a number from 1 on")),
+        Some(0) => {
+            Err(Failure::usage(format!("invalid value `0` for {name}"), "give a number of at least 1"))
+        }
         given => Ok(given),
     };
     let max_attempts = at_least_one("--max-attempts", args.max_attempts.map(|it| it as usize))?;

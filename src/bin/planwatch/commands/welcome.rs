@@ -1,5 +1,5 @@
-//! `planwatch` without a verb: runs `status`. If there is no plans directory, prints what to type instead, except with
-//! `--json`.
+//! `planwatch` without a verb: runs `status`. If there is no plans directory, prints the first commands to type. With
+//! `--json`, always runs `status`.
 
 use crate::args::look::Status;
 use crate::commands::status;

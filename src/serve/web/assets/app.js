@@ -217,8 +217,8 @@ function page() {
     addEventListener('focus', () => is_lost && retry());
   }
 
-  // ---- Forms: sent by fetch, so that the page stays as it is.
-  // The second click of a double click must not press the button that took the place of the first.
+  // ---- Forms: sent by fetch, so that the page stays as it is. The second click of a double click must not press another
+  // button that has appeared at the same place.
   let last = {};
   on('click', (event) => {
     const { timeStamp: at, clientX: x, clientY: y } = event, button = inside(event, 'button')?.value;
@@ -418,7 +418,7 @@ function page() {
     const list = rows(), at = list.indexOf(here());
     select(list[at < 0 && by < 0 ? list.length - 1 : at + by]);
   }
-  // Selects the row at this position: of the column on the board, elsewhere of the page.
+  // Selects the row at this position in the column of the selected card or, without such a column, in the page.
   const end_of = (nth) => select(rows(here()?.closest('.column') ?? document).at(nth));
   function sideways(by) {
     const column = here()?.closest('.column'), list = all('.column').filter((it) => rows(it).length);

@@ -38,8 +38,9 @@ pub(crate) fn run(session: &Session, args: &Browser) -> Result<u8, Failure> {
     let is_person = context.here.claim.is_none() && context.here.step.is_none();
     let opener = Opener { by: context.by, is_read_only: args.read_only, is_person };
     let code = client.code(opener).ok_or_else(|| {
-        let message = format!("process {} is of another release and serves no pages", status.pid);
-        let hint = "end it first: planwatch watch --stop";
+        let why = "it is busy, has too many unused codes, or is of another release";
+        let message = format!("process {} gave no sign-in code: {why}", status.pid);
+        let hint = "try again in a minute, or end it: planwatch watch --stop";
         Failure::failed("no-daemon", message).with_hint(hint).with_exit(8)
     })?;
     let to = path.map(|it| format!("&to={it}")).unwrap_or_default();
