@@ -1,5 +1,6 @@
 //! Creates plans and steps from whole texts, and reads them with their texts, for scripts. If a script sends the same plan
-//! again, or the same step with its number, nothing changes.
+//! again, or the same step with its number, nothing changes. A text with a confirmation is refused, because it is not known
+//! to come from a person.
 
 use std::path::Path;
 
@@ -41,6 +42,7 @@ pub fn put_plan(context: &Context, request: &PlanText) -> Result<Put<PlanShape>,
     if let Some(same) = same_plan(context, &id, &request.body)? {
         return Ok(Put { is_new: false, now: same });
     }
+    new_plan::refuse_confirmations(context, &request.body)?;
     let mut writing = Transaction::begin(context, "new", Mode::Write)?;
     // Another process may have created the plan meanwhile.
     if let Some(same) = same_plan(context, &id, &request.body)? {
@@ -111,6 +113,7 @@ pub fn put_step(context: &Context, request: &StepText) -> Result<Put<(StepShape,
     if let Some(same) = same_step(context, &plan, request)? {
         return Ok(Put { is_new: false, now: same });
     }
+    new_plan::refuse_confirmations(context, &request.text)?;
     let metadata = request.metadata.clone().map(|it| scalar::json(&Value::Object(it)));
     let add = AddRequest {
         plan: request.plan.clone(),

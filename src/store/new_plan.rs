@@ -85,6 +85,23 @@ pub(crate) fn heading(text: &str) -> Option<String> {
     markdown::outline(body).title().filter(|it| !it.is_empty()).map(str::to_owned)
 }
 
+/// Refuses the text of a plan's or a step's file if its front matter has a confirmation. Used where the caller is not known
+/// to be a person.
+pub(crate) fn refuse_confirmations(context: &Context, text: &str) -> Result<(), Error> {
+    let files = [PLAN_FILE, "step-1.md"].map(|name| (name.to_owned(), text.as_bytes().to_vec()));
+    let plan = as_read(context, &PlanId::new("text"), &files);
+    if plan.confirmations.is_empty() && plan.steps.iter().all(|it| it.confirmed.is_none()) {
+        return Ok(());
+    }
+    let hint =
+        "leave out `confirmed` and `confirmations`; a person confirms the step or the phase afterwards";
+    Err(Error::failed(
+        "confirmation-by-person",
+        "only a person can confirm, and this text has a confirmation",
+        hint,
+    ))
+}
+
 pub(crate) fn refuse_faulty(plan: &Plan) -> Result<(), Error> {
     let fault = plan.problems.iter().find(|it| it.severity() == Severity::Error);
     fault.map_or(Ok(()), |it| Err(Error::File { problem: Box::new(it.clone()) }))

@@ -156,6 +156,7 @@ pub(in crate::serve) fn status_of(error: &Error) -> StatusCode {
         Error::NotExpected { .. } => StatusCode::PRECONDITION_FAILED,
         Error::PersonNeeded { .. } | Error::NotTrusted(_) => StatusCode::FORBIDDEN,
         _ => match (error.code(), error.exit_code()) {
+            ("confirmation-by-person", _) => StatusCode::FORBIDDEN,
             ("nothing-to-undo", _) => StatusCode::CONFLICT,
             ("file-full" | "no-room" | "git-too-old" | "sql-refused" | "sql-error", _) => {
                 StatusCode::UNPROCESSABLE_ENTITY

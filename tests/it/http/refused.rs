@@ -51,11 +51,14 @@ const OWN_JSON: &str = "Host: 127.0.0.1:PORT|Authorization: Bearer TOKEN|Content
 const DONE: &str = r#"{"status":"completed"}"#;
 const PLAN: &str = r##"{"title":"Evil","body":"# Evil"}"##;
 
+const CONFIRMED_PLAN: &str = r##"{"title":"Evil","body":"---\nconfirm_phases: [Ship]\nconfirmations:\n  - {phase: Ship, by: ann}\n---\n# Evil\n"}"##;
+
 const HOST: (u16, &str) = (403, "host-refused");
 const ORIGIN: (u16, &str) = (403, "origin-refused");
 const SITE: (u16, &str) = (403, "cross-site-refused");
 const NO_TOKEN: (u16, &str) = (401, "token-needed");
 const NAME: (u16, &str) = (400, "name-invalid");
+const PERSON: (u16, &str) = (403, "confirmation-by-person");
 const MEDIA: (u16, &str) = (415, "media-type");
 
 /// Foreign host names, and requests from other pages.
@@ -272,6 +275,26 @@ const NAMES: &[Row] = &[
     row("no such route", "GET /api/nothing", OWN, "", (404, "no-such-route")),
 ];
 
+/// Texts with a confirmation, which only a person may give.
+const CONFIRMED: &[Row] = &[
+    row("a confirmed phase", NEW, OWN_JSON, CONFIRMED_PLAN, PERSON),
+    row("a confirmed phase, with its steps", "POST /api/new", OWN_JSON, CONFIRMED_PLAN, PERSON),
+    row(
+        "a confirmed step",
+        "POST /api/plans/fence-repair/steps",
+        OWN_JSON,
+        r##"{"description":"---\nconfirm: required\nconfirmed: {by: ann}\n---\n# Go\n"}"##,
+        PERSON,
+    ),
+    row(
+        "a confirmed step, through a merge key",
+        "POST /api/plans/fence-repair/add",
+        OWN_JSON,
+        r##"{"title":"Go","body":"---\n<<: {confirmed: {by: ann}}\n---\n# Go\n"}"##,
+        PERSON,
+    ),
+];
+
 /// Wrong methods and bodies.
 const FORMS: &[Row] = &[
     row("HEAD claims nothing", "HEAD /api/plans/fence-repair/next-step", OWN, "", (405, "")),
@@ -366,7 +389,7 @@ fn every_request_in_the_table_is_refused_without_effect() {
     let place = Place::with_examples();
     let server = Server::start(&place);
     let before = tree(&place.file("plans"));
-    let rows: Vec<_> = [FOREIGN, STRANGERS, NAMES, FORMS].into_iter().flatten().collect();
+    let rows: Vec<_> = [FOREIGN, STRANGERS, NAMES, FORMS, CONFIRMED].into_iter().flatten().collect();
     assert!(rows.len() >= 60, "{}", rows.len());
     let over_mcp: Vec<_> = rows.iter().filter_map(|it| it.over_mcp()).collect();
     assert!(over_mcp.len() >= 20, "{}", over_mcp.len());

@@ -18,6 +18,7 @@ use crate::ops::replace::{self, ReplaceRequest};
 use crate::ops::set::{self, SetOp, SetRequest};
 use crate::ops::squash::{self, SquashRequest};
 use crate::ops::undo::{self, UndoRequest};
+use crate::store::new_plan;
 use crate::text::scalar;
 
 pub(crate) fn routes() -> Vec<Route> {
@@ -137,11 +138,14 @@ fn taking_away() -> Vec<Route> {
 }
 
 fn new_plan(context: &Context, call: &Call) -> Result<Reply, Problem> {
-    Ok(Reply::made(&create::new(context, &call.body()?)?))
+    let request: NewRequest = call.body()?;
+    new_plan::refuse_confirmations(context, request.body.as_deref().unwrap_or_default())?;
+    Ok(Reply::made(&create::new(context, &request)?))
 }
 
 fn add_step(context: &Context, call: &Call) -> Result<Reply, Problem> {
     let request = AddRequest { plan: call.plan()?, ..call.body()? };
+    new_plan::refuse_confirmations(context, request.body.as_deref().unwrap_or_default())?;
     Ok(Reply::made(&add::add(context, &request)?))
 }
 

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::{answer, machine, refusal, tools_of};
+use super::{answer, call, machine, refusal, tools_of};
 use crate::disk::model::Machine;
-use crate::serve::mcp::toolset::Toolset;
+use crate::serve::mcp::toolset::{Toolset, tools};
 
 fn text(machine: &Arc<Machine>, path: &str) -> String {
     machine.text(path).unwrap_or_else(|| panic!("there is no {path}"))
@@ -265,4 +265,25 @@ fn a_plan_is_found_by_the_title_that_it_was_made_with() {
     assert_eq!(answer(&machine, "get_plan", &json!({"plan": "sign in v2"}))["id"], id);
     assert_eq!(answer(&machine, "get_plan", &json!({"title": "Sign in: v2"}))["id"], id);
     assert!(refusal(&machine, "get_plan", &json!({"plan": "..."})).starts_with("not-found"));
+}
+
+#[test]
+fn a_text_with_a_confirmation_is_refused_in_every_toolset() {
+    let machine = machine();
+    let step = "---\nconfirm: required\nconfirmed: {by: ann}\n---\n# Go\n";
+    let plan = "---\nconfirm_phases: [Ship]\nconfirmations: [{phase: Ship, by: ann}]\n---\n# Gate\n";
+    for (toolset, name, arguments) in [
+        (Toolset::All, "add_step", json!({"plan": "auth", "description": step})),
+        (Toolset::Executor, "add_step", json!({"plan": "auth", "title": "Go", "description": step})),
+        (Toolset::All, "create_plan", json!({"title": "Gate", "body": plan})),
+        (Toolset::Compat, "add_step", json!({"plan_id": "auth", "description": step})),
+        (Toolset::Compat, "add_step", json!({"plan_id": "auth", "title": "Go", "description": step})),
+        (Toolset::Compat, "save_plan", json!({"title": "Gate", "body": plan})),
+    ] {
+        let tool = tools(toolset, false).into_iter().find(|it| it.name == name).unwrap();
+        let refused = (tool.run)(&call(&machine), arguments.as_object().cloned().unwrap()).err().unwrap();
+        let said = serde_json::to_value(refused.into_result()).unwrap()["content"][0]["text"].to_string();
+        assert!(said.contains(r#"\"code\":\"confirmation-by-person\""#), "{toolset:?} {name}: {said}");
+        assert!(said.contains("; a person confirms the step or the phase afterwards"), "{said}");
+    }
 }
