@@ -129,7 +129,7 @@ impl Site {
 /// The plan and, below it, each step with its text and its attempts.
 fn document(shown: &ShownPlan) -> String {
     let plan = &shown.plan;
-    let mut text = format!("# {}\n\n", plan.title);
+    let mut text = format!("{}\n\n", markdown::heading(1, &plan.title));
     let closed = plan.steps_completed + plan.steps_skipped;
     write!(text, "Status: {}, {closed} of {} steps", plan.status, plan.steps_total).ok();
     text.push_str(". Priority: ");
@@ -148,7 +148,7 @@ fn document(shown: &ShownPlan) -> String {
     for (step, body) in shown.steps.iter().zip(bodies) {
         if step.phase != phase {
             phase.clone_from(&step.phase);
-            write!(text, "\n## {}\n", phase.as_deref().unwrap_or(EXPORTED_STEPS)).ok();
+            write!(text, "\n{}\n", markdown::heading(2, phase.as_deref().unwrap_or(EXPORTED_STEPS))).ok();
         }
         text.push_str(&one_step(step, body));
     }
@@ -158,7 +158,8 @@ fn document(shown: &ShownPlan) -> String {
 fn one_step(step: &StepShape, body: &str) -> String {
     let mark = if matches!(step.status.as_str(), "completed" | "skipped") { 'x' } else { ' ' };
     let status = readable_status(step);
-    let mut text = format!("\n### {}. {}\n\n- [{mark}] {status}", step.number, step.title);
+    let heading = markdown::heading(3, &format!("{}. {}", step.number, step.title));
+    let mut text = format!("\n{heading}\n\n- [{mark}] {status}");
     let depends = step.shown_depends();
     if !depends.is_empty() {
         let own = format!("{}:", step.plan);
@@ -264,7 +265,7 @@ fn record(shown: &ShownPlan, words: &Words) -> String {
         "abandoned" => "Rejected",
         other => other,
     };
-    let mut text = format!("# {}\n", plan.title);
+    let mut text = format!("{}\n", markdown::heading(1, &plan.title));
     let date = plan.created_at.map(|it| it.to_string()).unwrap_or_default();
     if let Some(date) = date.get(..10) {
         write!(text, "\nDate: {date}\n").ok();

@@ -271,14 +271,14 @@ impl Merged<'_> {
 
     fn body(&self) -> String {
         let title = self.request.title.split_whitespace().collect::<Vec<_>>().join(" ");
-        let mut body = format!("\n# {title}\n");
+        let mut body = format!("\n{}\n", markdown::heading(1, &title));
         for (step, bytes) in self.steps.iter().zip(self.texts).filter(|it| it.0.has_file()) {
             let text = String::from_utf8_lossy(front_matter::split(bytes).body()).into_owned();
             let text = text.trim_matches(['\r', '\n']);
             // A title that is only in the front matter becomes a heading. Otherwise it would be lost: the new title replaces
             // that of the first step, and the front matter's titles of the other steps are not copied.
             if markdown::outline(text).title().is_none() {
-                body.extend(["\n# ", &step.title, "\n"]);
+                body.extend(["\n", &markdown::heading(1, &step.title), "\n"]);
             }
             if !text.is_empty() {
                 body.extend(["\n", text, "\n"]);

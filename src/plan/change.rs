@@ -5,6 +5,7 @@ use crate::plan::records::{Attempt, NoteType, Priority};
 use crate::plan::time::Time;
 use crate::plan::words::{PlanStatus, Status};
 use crate::text::header_edit::{Change, NewValue};
+use crate::text::markdown::heading;
 use crate::text::placeholders::one_line;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -180,10 +181,10 @@ pub struct NewPlan {
 impl NewPlan {
     pub fn body(&self) -> String {
         // A line break in the title would end the heading.
-        let heading = one_line(&self.title);
+        let heading = heading(1, &one_line(&self.title));
         match &self.description {
-            Some(text) if !text.is_empty() => format!("# {heading}\n\n{}\n", text.trim_end()),
-            _ => format!("# {heading}\n"),
+            Some(text) if !text.is_empty() => format!("{heading}\n\n{}\n", text.trim_end()),
+            _ => format!("{heading}\n"),
         }
     }
 
@@ -225,7 +226,9 @@ pub struct NewStep {
 impl NewStep {
     /// The text to which [`Self::changes`] are applied, and whether its heading is the title.
     pub fn body(&self) -> (String, bool) {
-        let Some(body) = &self.body else { return (format!("# {}\n", one_line(&self.title)), true) };
+        let Some(body) = &self.body else {
+            return (format!("{}\n", heading(1, &one_line(&self.title))), true);
+        };
         let start = crate::text::front_matter::split(body.as_bytes()).body_start();
         let outline = crate::text::markdown::outline(&body[start..]);
         let says = outline.title() == Some(self.title.as_str());

@@ -154,7 +154,7 @@ fn is_user_validation(kind: &str) -> bool {
 
 /// Removes the prefix of `Step 2: Title`, `Step 2.5 – Title` or `step-2. Title`. A heading that is only `Step 2`
 /// stays.
-fn without_step_prefix(title: &str) -> &str {
+pub(crate) fn without_step_prefix(title: &str) -> &str {
     let rest = title.get(..4).filter(|it| it.eq_ignore_ascii_case("step")).map(|_| &title[4..]);
     let Some(rest) = rest.map(|it| it.trim_start_matches([' ', '-', '#'])) else { return title };
     let digits = references::number_at(rest);

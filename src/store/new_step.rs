@@ -9,8 +9,8 @@ use crate::plan::model::Plan;
 use crate::plan::plans::Plans;
 use crate::plan::step_number::{NoRoom, StepNumber};
 use crate::store::{branches, load, resolve};
-use crate::text::front_matter;
 use crate::text::yaml::{self, Kind};
+use crate::text::{front_matter, markdown};
 
 pub(crate) fn is_mapping(yaml: &str) -> bool {
     yaml::parse(yaml).is_ok_and(|it| it.root().kind() == Kind::Map)
@@ -101,6 +101,7 @@ pub(crate) fn below_heading(title: &str, text: &str) -> Result<String, Error> {
     let text = text.replace("\r\n", "\n");
     let start = text.trim_start_matches('\n');
     let (first, rest) = start.split_once('\n').unwrap_or((start, ""));
-    let says_title = first.strip_prefix("# ").is_some_and(|it| it.trim() == title);
+    let says_title = first.strip_prefix("# ").is_some_and(|it| it.trim() == title)
+        || first.trim_end() == markdown::heading(1, title);
     Ok(if says_title { rest } else { start }.trim_matches('\n').to_owned())
 }

@@ -1,7 +1,7 @@
 //! Reads the structure of a Markdown body: headings, sections, list items and task boxes, with byte ranges.
 //!
 //! pulldown-cmark parses bodies as CommonMark with GFM tables and task lists. This module does not depend on plans, and
-//! writes no Markdown: other code edits the source of a body at these byte ranges.
+//! writes no Markdown except headings: other code edits the source of a body at these byte ranges.
 
 mod destinations;
 mod fast_path;
@@ -57,6 +57,14 @@ pub struct Outline {
     /// Fenced and indented code; its lines are text, never structure.
     pub code: Vec<Range<usize>>,
     len: usize,
+}
+
+/// The line of a heading with this text. If the last word of the text consists of `#`, as in `C #`, Markdown would take it
+/// for closing marks. Then closing marks are added, so that the word stays in the text.
+pub fn heading(level: usize, text: &str) -> String {
+    let last = text.trim_end().rsplit([' ', '\t']).next().unwrap_or_default();
+    let is_marks = !last.is_empty() && last.bytes().all(|it| it == b'#');
+    format!("{} {text}{}", "#".repeat(level), if is_marks { " #" } else { "" })
 }
 
 pub fn outline(body: &str) -> Outline {

@@ -67,6 +67,25 @@ fn text_that_resembles_structure_survives() {
 }
 
 #[test]
+fn titles_that_resemble_marks_of_headings_survive() {
+    let place = Place::new();
+    place.run_with(&["new", "Port it to C #", "Use F #", "#"]).ok();
+    place.run_with(&["add", "port-it-to-c", "Learn ## ##"]).ok();
+    place.write("list.md", "- [ ] Use F #\n- [ ] #\n- [ ] Learn ## ##\n- [ ] Read C #\n");
+    place.run("replace port-it-to-c --file list.md").ok();
+    place.write("plans/port-it-to-c/step-5.md", "---\ntitle: \"Step 3: x\"\n---\n");
+    let titles = ["Use F #", "#", "Learn ## ##", "Read C #", "Step 3: x"];
+    let shown = place.run("show port-it-to-c --json").json();
+    assert_eq!(shown["title"], "Port it to C #");
+    for (step, title) in steps(&place, "port-it-to-c").iter().zip(titles) {
+        assert_eq!(step["title"], title);
+    }
+    assert!(place.text("plans/port-it-to-c/step-1.md").ends_with("\n# Use F # #\n"));
+    survives(&place, "port-it-to-c");
+    assert_eq!(place.run("show again --json").json()["title"], "Port it to C #");
+}
+
+#[test]
 fn steps_with_long_ranges_and_steps_with_errors_survive() {
     let place = Place::new();
     place.write("plans/p/plan.md", "# P\n");

@@ -20,10 +20,10 @@ use crate::plan::read::PLAN_KEYS;
 use crate::store::decision::Decision;
 use crate::store::transaction::{self, Mode, Transaction};
 use crate::store::{load, new_plan};
-use crate::text::front_matter;
 use crate::text::header_edit::{Change, NewValue};
 use crate::text::placeholders::one_line;
 use crate::text::typed::shell_word;
+use crate::text::{front_matter, markdown};
 
 pub(super) struct Document {
     /// None until the first pass has created the plan.
@@ -188,8 +188,11 @@ impl Work for Document {
     /// Adds the title if the answer does not begin with one.
     fn accepted(&self, context: &Context, answer: &str) -> Result<String, String> {
         let has_title = answer.starts_with("# ");
-        let text =
-            if has_title { answer.to_owned() } else { format!("# {}\n\n{answer}", one_line(&self.title)) };
+        let text = if has_title {
+            answer.to_owned()
+        } else {
+            format!("{}\n\n{answer}", markdown::heading(1, &one_line(&self.title)))
+        };
         let file = format!("---\n---\n{text}\n");
         refuse_unreadable(context, self.id(), file.as_bytes())
             .map_err(|it| format!("the answer would make the file faulty: {it}"))?;

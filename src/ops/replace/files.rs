@@ -22,6 +22,7 @@ use crate::store::transaction::{self, Mode};
 use crate::store::{load, new_step, removed, step_file};
 use crate::text::front_matter;
 use crate::text::header_edit::{Change, NewValue};
+use crate::text::markdown::heading;
 use crate::text::placeholders::one_line;
 
 /// The changes of files, and the plan that would be read after them.
@@ -143,7 +144,8 @@ impl Making<'_> {
         let Wanted { context, plan, items, .. } = self.wanted;
         let StepItem { title, text, keys, .. } = &items[item];
         let id = self.wanted.id(item);
-        let body = if text.is_empty() { format!("# {title}\n") } else { format!("# {title}\n\n{text}\n") };
+        let heading = heading(1, title);
+        let body = if text.is_empty() { format!("{heading}\n") } else { format!("{heading}\n\n{text}\n") };
         let mut changes = vec![set_text("id", &id.to_string())];
         let (status, rest): (Vec<_>, Vec<_>) =
             moved.iter().chain(keys).cloned().partition(|it| it.key() == "status");

@@ -14,6 +14,7 @@ use super::waits::{self, Called, Name, Wait};
 use super::{Draft, ImportedPlan, Unmapped, own, set_all_depends, set_metadata};
 use crate::plan::change::{set_status, set_text, set_word};
 use crate::plan::id::{PlanId, StepId};
+use crate::plan::read_step::without_step_prefix;
 use crate::plan::step_number::StepNumber;
 use crate::plan::steps_list;
 use crate::plan::time::Day;
@@ -417,8 +418,10 @@ fn numbered(
     let draft =
         |((it, number), (own, elsewhere)): ((UnnumberedStep, StepNumber), (Vec<StepNumber>, Vec<StepId>))| {
             let mut changes = vec![set_status(it.new_status())];
-            let shown = it.body.lines().next().unwrap_or_default().trim_start_matches("# ");
-            changes.extend((shown != it.title).then(|| set_text("title", &it.title)));
+            let heading = text_markdown::sections(it.body.lines().next().unwrap_or_default());
+            // A step whose heading is `Step 3: Title` has the title `Title`.
+            let is_read = heading.title() == Some(&it.title) && without_step_prefix(&it.title) == it.title;
+            changes.extend((!is_read).then(|| set_text("title", &it.title)));
             changes.extend(set_all_depends(&own, &elsewhere));
             changes.extend(it.due.map(|it| set_word("due", &it.to_string())));
             changes.extend(it.assignee.as_ref().map(|it| set_text("assignee", it)));
