@@ -423,9 +423,9 @@ fn held_hint(id: &str, is_remote: bool) -> String {
 fn confirmation_hint(id: &str, phase: Option<&str>) -> String {
     let command = match (phase, id.rsplit_once(':')) {
         (Some(phase), Some((plan, _))) => {
-            format!("planwatch confirm {} --phase {}", quoted(plan), quoted(phase))
+            format!("planwatch confirm {} --phase {}", shell_word(plan), quoted(phase))
         }
-        _ => format!("planwatch confirm {}", quoted(id)),
+        _ => format!("planwatch confirm {}", shell_word(id)),
     };
     format!("a person types `{command}`; --force overrides this, which is recorded")
 }

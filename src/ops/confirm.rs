@@ -66,15 +66,16 @@ fn not_both(step: &NamedStep) -> Error {
 }
 
 fn command(request: &ConfirmRequest, target: &Target) -> String {
-    let mut words = vec!["planwatch".to_owned(), "confirm".to_owned()];
-    words.push(match target {
-        Target::Plan(plan) => plan.to_string(),
-        Target::Step(step) => step.id.to_string(),
-    });
+    let id = match target {
+        Target::Plan(plan) => shell_word(plan),
+        Target::Step(step) => shell_word(&step.id),
+    };
+    let mut words = Vec::new();
     words.extend(request.phase.iter().flat_map(|it| ["--phase".to_owned(), it.clone()]));
     words.extend((request.answer == Answer::No).then(|| "--reject".to_owned()));
     words.extend(request.note.iter().flat_map(|it| ["--note".to_owned(), it.clone()]));
-    words.iter().map(|it| quoted(it)).collect::<Vec<_>>().join(" ")
+    let words = words.iter().map(|it| format!(" {}", quoted(it)));
+    format!("planwatch confirm {id}{}", words.collect::<String>())
 }
 
 fn confirmation(context: &Context, request: &ConfirmRequest) -> NewConfirmation {

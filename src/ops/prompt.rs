@@ -18,7 +18,7 @@ use crate::store::load;
 use crate::store::resolve::{self, Target};
 use crate::text::line_index::Place;
 use crate::text::placeholders::{self, Broken};
-use crate::text::typed::quoted;
+use crate::text::typed::shell_word;
 
 /// The directory of the project's own prompts, in the plans directory.
 const OWN: &str = "_prompts";
@@ -213,7 +213,7 @@ pub fn try_out(context: &Context, name: &str, about: Option<&str>) -> Result<Ren
                 step_values(context, &plan, step, step.claim.as_ref().map(|it| it.id.as_str()))
             }
             Target::Plan(_) => {
-                let step = quoted(&format!("{id}:1"));
+                let step = shell_word(&format!("{id}:1"));
                 let hint = format!("name a step, as in `planwatch template render step {step}`");
                 return Err(Error::usage(format!("`{id}` is a plan"), hint));
             }
@@ -243,10 +243,10 @@ pub fn step_values(context: &Context, plan: &Plan, step: &Step, claim: Option<&s
     };
     json!({
         "plan": plan.id.as_str(),
-        "plan_word": quoted(plan.id.as_str()),
+        "plan_word": shell_word(&plan.id),
         "plan_title": placeholders::one_line(&plan.title),
         "step": step.id.to_string(),
-        "step_word": quoted(&step.id.to_string()),
+        "step_word": shell_word(&step.id),
         "number": step.id.number.to_string(),
         "title": placeholders::one_line(&step.title),
         "body": body.trim(),

@@ -15,6 +15,7 @@ use unicode_normalization::UnicodeNormalization;
 
 use crate::plan::file_name::{self, FileName};
 use crate::plan::step_number::StepNumber;
+use crate::text::typed::without_dot;
 
 /// A plan's id: the name of its directory, as on disk.
 ///
@@ -141,8 +142,10 @@ pub enum Reference {
     Path(String),
 }
 
-/// Reads a reference: `plan`, `plan:2.5`, `plan/2.5`, `plan/step-2.5`, `2.5`, `step-2.5`, `./plans/p/step-2.md`.
+/// Reads a reference: `plan`, `plan:2.5`, `plan/2.5`, `plan/step-2.5`, `2.5`, `step-2.5`, `./plans/p/step-2.md`. `./` may
+/// precede a name that begins with `-`: `./-plan:2.5`.
 pub fn read_reference(text: &str) -> Reference {
+    let text = if text.ends_with(".md") { text } else { without_dot(text) };
     let is_path = ["./", "../", "/"].iter().any(|it| text.starts_with(it));
     if is_path || text.ends_with(".md") {
         return Reference::Path(text.to_owned());

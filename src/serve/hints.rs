@@ -253,6 +253,7 @@ fn counterpart(command: &str, surface: Surface) -> Option<String> {
     let whole = second.map_or_else(|| verb.to_owned(), |it| format!("{verb} {it}"));
     // Upper-case words are placeholders that the reader fills in.
     let id = rest.next().filter(|it| it.chars().any(char::is_lowercase) || it.contains('{'));
+    let id = id.map(typed::without_dot);
     let whole = if whole == "list" && id.is_none() { "list --all".to_owned() } else { whole };
     let is_step = id.is_some_and(|it| it.contains(':'));
     match surface {

@@ -47,9 +47,16 @@ pub fn quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', "'\\''"))
 }
 
-/// Like [`quoted`], for an id or a path.
-pub fn shell_word(of: &impl Display) -> String {
-    quoted(&of.to_string())
+/// Like [`quoted`], for an id or a path. A word that begins with `-` would be read as an option, so `./` precedes it;
+/// [`without_dot`] removes it.
+pub fn shell_word(of: &(impl Display + ?Sized)) -> String {
+    let word = of.to_string();
+    quoted(&if word.starts_with('-') { format!("./{word}") } else { word })
+}
+
+/// The id that [`shell_word`] wrote, without the `./` before a `-`.
+pub fn without_dot(word: &str) -> &str {
+    word.strip_prefix("./").filter(|it| it.starts_with('-')).unwrap_or(word)
 }
 
 /// Splits a command into its words. Removes the single quotes around a text and, outside of them, each backslash that
@@ -129,6 +136,11 @@ mod tests {
 
     #[test]
     fn quoted_words_are_read_back() {
+        for (id, word) in [("-x:1", "./-x:1"), ("-x y", "'./-x y'"), ("auth", "auth")] {
+            assert_eq!(shell_word(id), word);
+            assert_eq!(without_dot(&words(word).unwrap()[0]), id);
+        }
+        assert_eq!(without_dot("./plans/p"), "./plans/p");
         for word in ["auth:2.5", "two words", "it's", "'", "a, b; c", "$(rm)", "{id}", "\\"] {
             let command = format!("reopen {} --force", quoted(word));
             assert_eq!(words(&command).unwrap(), ["reopen", word, "--force"], "{command}");

@@ -113,6 +113,26 @@ fn a_suggested_command_refers_to_the_name() {
 }
 
 #[test]
+fn a_suggested_command_works_for_a_name_that_begins_with_a_dash() {
+    let place = Place::new();
+    place.write("plans/-x/plan.md", "# T\n");
+    place.write("plans/-x/step-1.md", "# S\n");
+    let shown = place.run("next").stdout;
+    let commands: Vec<_> = shown.lines().filter_map(|it| it.trim().strip_prefix("planwatch ")).collect();
+    assert_eq!(commands.len(), 3, "{shown}");
+    for command in commands {
+        let words = command.split("   ").next().unwrap_or_default().trim();
+        place.run(words).ok();
+    }
+    assert!(place.text("plans/-x/step-1.md").contains("completed"));
+    place.run("reopen ./-x:1").ok();
+    let prompt = place.run_with(&["run", "./-x", "--command", "cat", "--dry-run"]).ok();
+    assert!(prompt.contains("`planwatch done ./-x:1 --claim CLAIM"), "{prompt}");
+    assert_eq!(place.run("list ./-x/ --json").json()["steps"][0]["id"], "-x:1");
+    assert_eq!(place.run("show ./-x/step-1.md --json").json()["id"], "-x:1");
+}
+
+#[test]
 fn a_file_whose_name_is_not_utf8_stays_and_is_named() {
     use std::os::unix::ffi::OsStrExt;
     let place = Place::new();

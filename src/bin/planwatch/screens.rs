@@ -12,7 +12,7 @@ pub(crate) mod text;
 use anstyle::{AnsiColor, Style};
 use planwatch::api::views::{PlanShape, StepShape};
 use planwatch::plan::time::{self, Day, Time};
-pub(crate) use planwatch::text::typed::quoted as typed;
+pub(crate) use planwatch::text::typed::shell_word as typed;
 
 use crate::output::escaped;
 use crate::table::{Cell, paint, styled};

@@ -27,7 +27,7 @@ use crate::store::leases::Leases;
 use crate::store::load::{LoadQuery, Loaded};
 use crate::store::{commit, resolve, verify};
 use crate::text::count;
-use crate::text::typed::quoted;
+use crate::text::typed::{quoted, shell_word};
 
 use with_trees::Unmerged;
 
@@ -438,7 +438,7 @@ impl Driver<'_> {
         let hints = match unmerged {
             Some(branch) => {
                 let merge = (format!("git merge {branch}"), "to merge the run's work");
-                vec![merge, (format!("planwatch list {}", quoted(self.plan.as_str())), "to list its steps")]
+                vec![merge, (format!("planwatch list {}", shell_word(&self.plan)), "to list its steps")]
             }
             None => hints(self.request, &self.plan, end, step.as_ref(), is_pending),
         };
@@ -537,7 +537,7 @@ fn hints(
     step: Option<&StepId>,
     is_pending: bool,
 ) -> Vec<(String, &'static str)> {
-    let (plan, agent) = (quoted(plan.as_str()), &request.agent);
+    let (plan, agent) = (shell_word(plan), &request.agent);
     let by = match &agent.command {
         AgentCommand::Line(line) if agent.name == SHELL => format!("--command {}", quoted(line)),
         _ => format!("--agent {}", quoted(&agent.name)),
@@ -546,7 +546,7 @@ fn hints(
     let run = (format!("planwatch run {plan} {by}{more}"), "to continue");
     let list = (format!("planwatch list {plan}"), "to list its steps");
     let of = |verb: &str, what: &'static str| {
-        step.map(|it| (format!("planwatch {verb} {}", quoted(&it.to_string())), what))
+        step.map(|it| (format!("planwatch {verb} {}", shell_word(it)), what))
     };
     match (end, step) {
         (End::Complete, _) => vec![list],

@@ -24,7 +24,7 @@ use crate::plan::file_name::{self, FileName};
 use crate::plan::id::{PlanId, StepId, read_number, read_step_id};
 use crate::plan::step_number::StepNumber;
 use crate::store::transaction::Mode;
-use crate::text::typed::shell_word;
+use crate::text::typed::{quoted, shell_word};
 
 pub(super) fn prepare(document: &Document, file: &PlanFile, position: Position) -> Answer {
     let at = document.offset(position);
@@ -99,7 +99,7 @@ fn moved_plan(
     let (context, planned) = tree.planning()?;
     let request = RenameRequest { id: id.to_string(), to: to.to_owned(), force: false, mode: Mode::DryRun };
     rename_op::rename(&context, &request)?;
-    let command = format!("move {} --to {}", shell_word(id), shell_word(&to));
+    let command = format!("move {} --to {}", shell_word(id), quoted(to));
     // The editor renames the plan's directory instead of each file in it.
     let mut ops = planned.take();
     let n_before = ops.len();

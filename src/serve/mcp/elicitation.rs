@@ -276,7 +276,7 @@ fn delete_plan(call: &Call, asked: DeletePlan) -> Result<Turn, Refusal> {
     let id = shown["id"].as_str().unwrap_or_default().to_owned();
     let title = shown["title"].as_str().unwrap_or_default();
     let message = format!("Delete the plan `{id}` ({title}) with all its steps? It is moved to the archive.");
-    let command = format!("planwatch remove {} --yes", crate::text::typed::quoted(&id));
+    let command = format!("planwatch remove {} --yes", crate::text::typed::shell_word(&id));
     let about = format!("{id} {title}");
     let act: Act = Box::new(move |call, _| {
         let mut deleted = done(remove::remove(&call.context, &request(&id, Mode::Write))?)?;

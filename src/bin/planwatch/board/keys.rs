@@ -216,7 +216,7 @@ fn letter(model: &mut Model, c: char) -> Option<Effect> {
         ':' => model.prompt = Some(Prompt::new("planwatch", PromptKind::Command)),
         'R' => {
             let plan = model.plan_id.clone().unwrap_or_default();
-            let line = format!("run {} --agent claude", typed::quoted(&plan));
+            let line = format!("run {} --agent claude", typed::shell_word(&plan));
             model.prompt = Some(Prompt::new("planwatch", PromptKind::Command).with_text(line));
         }
         'e' => return target(model).map(|it| Effect::Edit(it.0)),

@@ -8,6 +8,7 @@ use planwatch::api::views::{PlanShape, StepShape};
 use planwatch::ops::list::{self, ListReport, ListRequest};
 use planwatch::ops::stale::{self, StaleRequest};
 use planwatch::plan::model::PlanKind;
+use planwatch::text::typed::quoted;
 
 use crate::args::look::{List, Stale, Steps};
 use crate::commands::welcome;
@@ -102,7 +103,7 @@ fn to_join(request: &ListRequest, plans: &[PlanShape]) -> String {
 }
 
 fn joining(program: &str) -> (String, &'static str) {
-    (format!("planwatch new TITLE --program {}", typed(program)), "to put a plan into it")
+    (format!("planwatch new TITLE --program {}", quoted(program)), "to put a plan into it")
 }
 
 fn no_plans(request: &ListRequest, hidden: usize) -> String {

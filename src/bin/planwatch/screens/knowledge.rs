@@ -3,10 +3,11 @@
 use planwatch::ops::decide::{DecisionsReport, Topic};
 use planwatch::ops::insight::InsightsReport;
 use planwatch::plan::time::Time;
+use planwatch::text::typed::quoted;
 
 use crate::output::{escaped, escaped_lines};
 use crate::screens::text::{fitted, hanging, indented};
-use crate::screens::{BOLD, DIM, count, dated, to_type, typed};
+use crate::screens::{BOLD, DIM, count, dated, to_type};
 use crate::table::{Table, Yields, cell, column, paint, styled};
 
 /// What is shown of a decision or an insight.
@@ -50,7 +51,7 @@ pub(crate) fn decisions(
 ) -> String {
     if report.decisions.is_empty() {
         let near =
-            report.near.iter().map(|it| (format!("planwatch decide {}", typed(it)), "to show that topic"));
+            report.near.iter().map(|it| (format!("planwatch decide {}", quoted(it)), "to show that topic"));
         let what = topic.map_or_else(|| "TOPIC".to_owned(), typed);
         let record = (format!("planwatch decide {what} TEXT"), "to record one");
         let said = match topic {
@@ -87,7 +88,7 @@ pub(crate) fn insights(
         let near = report
             .nearest
             .as_deref()
-            .map(|it| (format!("planwatch insight {}", typed(it)), "to show that insight"));
+            .map(|it| (format!("planwatch insight {}", quoted(it)), "to show that insight"));
         let what = title.map_or_else(|| "TITLE".to_owned(), typed);
         let record = (format!("planwatch insight {what} TEXT"), "to record one");
         let said = match title {
