@@ -36,6 +36,20 @@ pub(super) async fn guard(State(app): State<App>, request: Request, next: Next) 
     }
 }
 
+/// The refusal of a request of an API client for a path that does not exist.
+pub(in crate::serve) fn no_route(app: &App, request: &Request) -> Problem {
+    check(app, request).err().unwrap_or_else(|| Problem::of_status(StatusCode::NOT_FOUND))
+}
+
+/// Whether a request for a path that does not exist belongs to a client of the API: it sends a token, or the path is in the
+/// part of the addresses that the API uses.
+pub(in crate::serve) fn is_of_api(request: &Request) -> bool {
+    let first = request.uri().path().trim_start_matches('/').split('/').next().unwrap_or_default();
+    request.headers().contains_key(AUTHORIZATION)
+        || ["api", "mcp", ".well-known"].contains(&first)
+        || is_discovery(request.uri())
+}
+
 /// Checks the host, the origin and the names in the path, for the pages. [`guard`] checks them for the other routes.
 pub(in crate::serve) fn check_address(app: &App, request: &Request) -> Result<(), Problem> {
     let local = request.extensions().get::<Arc<Connection>>().map_or(app.address, |it| it.local);

@@ -182,7 +182,7 @@ fn router(app: &App, pages: &Pages) -> Router {
         .layer(RequestBodyLimitLayer::new(usize::try_from(BODY_LIMIT).unwrap_or(usize::MAX)))
         .map_request(|it: hyper::Request<_>| it.map(Body::new))
         .layer(DefaultBodyLimit::disable());
-    // A path that neither router has is answered by the router that is passed to `merge`.
+    // The pages answer all paths that neither router has.
     (pages.0)(app).route_layer(around_pages).merge(api)
 }
 

@@ -14,7 +14,9 @@ use axum::response::{IntoResponse, Response};
 
 use super::session::Session;
 use super::{Web, layout, refusal, sign_in};
-use crate::serve::http::guard::{BODY_LIMIT, SEC_FETCH_SITE, check_address, fetch_site, is_prefetch};
+use crate::serve::http::guard::{
+    BODY_LIMIT, SEC_FETCH_SITE, check_address, fetch_site, is_of_api, is_prefetch, no_route,
+};
 use crate::serve::http::problem::Problem;
 
 /// The header with which the script asks for the part of a page that changes.
@@ -38,6 +40,22 @@ pub(super) async fn open(State(web): State<Web>, request: Request, next: Next) -
     match check(&web, &request) {
         Ok(()) => shown(next.run(request).await, false),
         Err(answer) => answer,
+    }
+}
+
+/// The answer for a path that does not exist. A person gets a page: the browser would ask for a password if it got the
+/// refusal of the API.
+pub(super) async fn unknown(State(web): State<Web>, request: Request) -> Response {
+    if is_of_api(&request) {
+        return no_route(&web.app, &request).into_response();
+    }
+    if let Err(answer) = check(&web, &request) {
+        return answer;
+    }
+    let is_part = request.headers().contains_key(PART);
+    match session(&web, request.headers()) {
+        Some(_) => shown(Problem::of_status(StatusCode::NOT_FOUND).into_response(), is_part),
+        None => sign_in::needed(&web, is_part),
     }
 }
 

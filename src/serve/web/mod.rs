@@ -39,7 +39,7 @@ use std::sync::Arc;
 use axum::Router;
 use axum::extract::FromRef;
 use axum::middleware::from_fn_with_state;
-use axum::routing::{get, post};
+use axum::routing::{any, get, post};
 
 use crate::serve::http::{App, Pages, events};
 
@@ -110,5 +110,5 @@ fn routes(web: Web) -> Router {
         .route("/app.js", get(assets::script))
         .route("/icon.svg", get(assets::icon))
         .route_layer(from_fn_with_state(web.clone(), guard::open));
-    guarded.merge(open).with_state(web)
+    guarded.merge(open).route("/{*path}", any(guard::unknown)).with_state(web)
 }

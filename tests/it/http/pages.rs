@@ -54,6 +54,16 @@ fn a_code_signs_in_once_and_opens_only_the_pages() {
          form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
     );
     assert_eq!(page.headers.iter().filter(|it| it.0 == "content-security-policy").count(), 1);
+    // An address that does not exist is answered with a page, or with the sign-in.
+    for path in ["/plans", "/plans/feature-auth", "/favicon.ico"] {
+        let answer = server.ask("GET", path, &cookie, "");
+        assert!(answer.status == 404 && answer.body.contains("There is no such page"), "{answer:?}");
+        let unsigned = server.ask("GET", path, "", "");
+        assert!(unsigned.status == 401 && unsigned.body.contains("planwatch browser"), "{unsigned:?}");
+        assert!(unsigned.header("www-authenticate").is_none(), "{unsigned:?}");
+    }
+    let api = server.ask("GET", "/api/nothing", &cookie, "");
+    assert!(api.status == 401 && api.header("www-authenticate").is_some(), "{api:?}");
     // The cookie is not the API's token, and the token opens no page.
     assert_eq!(server.ask("GET", "/api/plans", &cookie, "").status, 401);
     let token = place.text("plans/.planwatch/token");
