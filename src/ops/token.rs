@@ -15,6 +15,12 @@ pub fn token(plans: &PlansDir) -> Result<Option<String>, Error> {
 
 /// Creates a token and stores it. An older token is replaced.
 pub(crate) fn renew(plans: &PlansDir) -> Result<String, Error> {
+    if plans.made_runtime_dir().is_none() {
+        let message = "HTTP needs a token, and it cannot be stored, because `.planwatch` cannot be used";
+        let hint =
+            "`planwatch doctor` explains why; `--no-token` serves without a token, only to this machine";
+        return Err(Error::failed("no-daemon", message, hint));
+    }
     let mut bytes = [0; BYTES];
     plans.random(&mut bytes)?;
     let token: String = bytes.iter().map(|it| format!("{it:02x}")).collect();

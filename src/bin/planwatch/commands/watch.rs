@@ -241,7 +241,7 @@ impl EventPrinter<'_> {
 impl Observer for EventPrinter<'_> {
     fn ready(&mut self, status: &Status) -> ControlFlow<()> {
         if let Err(error) = self.http.start() {
-            self.failure = Some(error.into());
+            self.failure = Some(Failure::from(error).with_exit(8));
             return ControlFlow::Break(());
         }
         if self.output.is_json() {

@@ -51,7 +51,9 @@ pub(super) fn begin(session: &Session, plans: &Path, args: &Watch) -> Result<Beg
     }
     if context.plans.made_runtime_dir().is_none() {
         let message = "a daemon cannot run here, because `.planwatch` cannot be used";
-        return Err(Failure::failed("no-daemon", message).with_hint("planwatch watch").with_exit(8));
+        // A process in the foreground has the pages and the API only without a token.
+        let hint = if address.is_some() { "`planwatch doctor` explains why" } else { "planwatch watch" };
+        return Err(Failure::failed("no-daemon", message).with_hint(hint).with_exit(8));
     }
     let (log_path, log) = context.plans.daemon_log().map_err(|error| cannot(&error))?;
     let program = std::env::current_exe().map_err(|error| cannot(&error))?;
