@@ -48,10 +48,13 @@ impl PlansDir {
         Ok(Some(names))
     }
 
-    /// Whether a directory contains names that are not UTF-8.
-    pub fn has_other_names(&self, relative: &Path) -> bool {
+    /// The names in a directory that are not UTF-8, for display, sorted. An unreadable directory counts as empty.
+    pub fn other_names(&self, relative: &Path) -> Vec<String> {
         let names = self.resolve(relative).ok().and_then(|it| self.disk.names(&self.root.join(it)).ok());
-        names.unwrap_or_default().iter().any(|it| it.to_str().is_none())
+        let others = names.unwrap_or_default().into_iter().filter(|it| it.to_str().is_none());
+        let mut others: Vec<_> = others.map(|it| it.to_string_lossy().into_owned()).collect();
+        others.sort_unstable();
+        others
     }
 
     /// The machine's clock, in nanoseconds since 1970. A file that was modified at this moment may still change without

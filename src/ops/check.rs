@@ -145,6 +145,7 @@ fn kept(context: &Context) -> Option<String> {
 fn problems(context: &Context, plans: &Plans, mut found: Vec<Problem>) -> Vec<Problem> {
     found.extend(plans.iter().flat_map(|it| problems_of_plan(context, plans, it)));
     found.extend(problems_outside_plans(context));
+    found.extend(names_not_utf8(context));
     found.sort_unstable();
     found.dedup();
     found
@@ -165,6 +166,27 @@ pub(crate) fn problems_of_plan(context: &Context, plans: &Plans, plan: &Plan) ->
 /// The problems of decisions, insights, scripts and prompts.
 pub(crate) fn problems_outside_plans(context: &Context) -> Vec<Problem> {
     [knowledge::problems(context), prompt::problems(context)].concat()
+}
+
+/// Reports directories beside the plans, and Markdown files in plans, that are not read because of their names.
+fn names_not_utf8(context: &Context) -> Vec<Problem> {
+    let problem = |path: &str| {
+        let message = "the name is not UTF-8, so it is not read";
+        Problem::of_file(path, Code::NameNotUtf8, message, "give it another name")
+    };
+    let mut found = Vec::new();
+    for directory in context.plans.plan_dirs().0 {
+        match directory.relative.to_str() {
+            None => found.push(problem(&directory.relative.to_string_lossy())),
+            Some(path) => {
+                let names = context.plans.other_names(&directory.relative).into_iter();
+                found.extend(
+                    names.filter(|it| it.ends_with(".md")).map(|it| problem(&format!("{path}/{it}"))),
+                );
+            }
+        }
+    }
+    found
 }
 
 /// Reports a step that two branches claimed at once, until it is closed.

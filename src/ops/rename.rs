@@ -69,7 +69,7 @@ pub fn rename(context: &Context, request: &RenameRequest) -> Result<ChangeReport
     let names = context.plans.listed(&from)?.unwrap_or_default();
     check_listed(context, &own, &from, &names)?;
     ops.extend(names.iter().map(|it| FileOp::Rename { from: from.join(it), to: to.join(it) }));
-    let has_other_names = context.plans.has_other_names(&from);
+    let has_other_names = !context.plans.other_names(&from).is_empty();
     writing.batch_emptying("move", ops, vec![from.clone()])?;
     report.changes.push(changed(context, &own, &new, &format!("moved from {id}")));
     report.diff = std::mem::take(&mut writing.diff);

@@ -83,6 +83,7 @@ codes! {
     UnknownWord "unknown-word" Warning Allowed,
     InvalidDate "invalid-date" Warning Allowed,
     PromptInvalid "prompt-invalid" Warning Allowed,
+    NameNotUtf8 "name-not-utf8" Warning Allowed,
 }
 
 impl Code {

@@ -133,6 +133,25 @@ fn a_suggested_command_works_for_a_name_that_begins_with_a_dash() {
 }
 
 #[test]
+fn a_name_that_is_not_utf8_is_a_problem() {
+    use std::os::unix::ffi::OsStrExt;
+    let place = Place::new();
+    place.write("plans/p/step-1.md", "# One\n");
+    place.write("plans/p/plan.md", "# P\n");
+    let path = |name: &[u8]| place.file("plans").join(std::ffi::OsStr::from_bytes(name));
+    std::fs::create_dir(path(b"caf\xe9")).unwrap();
+    for name in [b"caf\xe9.txt".as_slice(), b"p/step-2\xe9.md", b"p/caf\xe9.png", b"caf\xe9/step-1.md"] {
+        std::fs::write(path(name), "# Two\n").unwrap();
+    }
+    let found = place.run("check --json").json();
+    let problems: Vec<_> = found["problems"].as_array().unwrap().iter().collect();
+    let said: Vec<_> = problems.iter().map(|it| (it["code"].as_str(), it["path"].as_str())).collect();
+    let code = Some("name-not-utf8");
+    assert_eq!(said, [(code, Some("plans/caf\u{fffd}")), (code, Some("plans/p/step-2\u{fffd}.md"))]);
+    assert_eq!(place.run("check").code, 0);
+}
+
+#[test]
 fn a_file_whose_name_is_not_utf8_stays_and_is_named() {
     use std::os::unix::ffi::OsStrExt;
     let place = Place::new();
