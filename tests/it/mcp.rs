@@ -319,6 +319,8 @@ fn invalid_parameters_of_a_known_method_are_reported_as_such() {
     let argument = json!({"name": "plan", "value": "f"});
     for (method, params, code, message) in [
         ("tools/call", None, -32602, "the parameters of tools/call are not valid"),
+        ("tools/call", Some(json!([1])), -32602, "`params` has to be an object"),
+        ("tools/list", Some(json!("x")), -32602, "`params` has to be an object"),
         ("tools/call", Some(json!({"name": 5})), -32602, "tools/call"),
         ("tools/call", Some(json!({"name": "briefing", "arguments": [1]})), -32602, "tools/call"),
         ("tools/call", Some(json!({"name": "briefing", "arguments": "x"})), -32602, "tools/call"),

@@ -103,6 +103,9 @@ fn recall(call: &Call, mut given: Object) -> Result<Value, Refusal> {
     let start = offset(take::<String>(&mut given, "cursor")?.as_deref())?;
     let limit = take::<usize>(&mut given, "limit")?.unwrap_or(USUAL).clamp(1, 200);
     let request = SearchRequest { limit: start + limit + 1, ..read(given)? };
+    if request.query.trim().is_empty() {
+        return Err(Refusal::usage("there is nothing to search for", "give words as `query`"));
+    }
     let hits = match request.kind.as_deref() {
         Some("history") => history(call, &request)?,
         _ => list_of(&search::search(&call.context, &request)?.to_json(), "hits"),

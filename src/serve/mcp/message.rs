@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 /// JSON-RPC's codes.
 const PARSE_ERROR: i64 = -32700;
 const INVALID_REQUEST: i64 = -32600;
+const INVALID_PARAMS: i64 = -32602;
 
 /// The deepest nesting of arrays and objects that the parser reads.
 const DEEPEST: usize = 127;
@@ -43,6 +44,11 @@ impl Unread {
     }
 }
 
+/// The JSON-RPC error for a request that was refused because of its headers.
+pub(super) fn refusal(why: &str) -> Value {
+    json!({"jsonrpc": "2.0", "id": null, "error": {"code": INVALID_REQUEST, "message": why}})
+}
+
 pub(super) fn read(bytes: &[u8]) -> Result<RxJsonRpcMessage<RoleServer>, Unread> {
     let bytes = bytes.strip_prefix(BYTE_ORDER_MARK).unwrap_or(bytes);
     serde_json::from_slice(bytes).map_err(|error| judged(bytes, &error))
@@ -57,8 +63,12 @@ fn judged(bytes: &[u8], error: &serde_json::Error) -> Unread {
     }
     let head = serde_json::from_slice::<Head>(bytes).unwrap_or_default();
     let depth = depth(bytes);
+    let mut code = INVALID_REQUEST;
     let why = if depth > DEEPEST {
         format!("the message has {depth} arrays and objects inside each other; at most {DEEPEST} are read")
+    } else if error.is_data() && head.id.is_some() && has_wrong_params(bytes) {
+        code = INVALID_PARAMS;
+        "`params` has to be an object".to_owned()
     } else if error.is_data() {
         "this is not a request of JSON-RPC 2.0: it needs `jsonrpc`: \"2.0\", `id` and `method`".to_owned()
     } else {
@@ -67,7 +77,14 @@ fn judged(bytes: &[u8], error: &serde_json::Error) -> Unread {
     // The id of a response is that of a request by the server, so the id of the error is null.
     let id = head.id.filter(|_| !head.is_response);
     let is_notification = head.has_method && !head.has_id;
-    Unread { id: id.map_or(Value::Null, |it| json!(it)), code: INVALID_REQUEST, why, is_notification }
+    Unread { id: id.map_or(Value::Null, |it| json!(it)), code, why, is_notification }
+}
+
+/// Whether the only thing wrong with a request is that `params` is not an object.
+fn has_wrong_params(bytes: &[u8]) -> bool {
+    let Ok(mut asked) = serde_json::from_slice::<Value>(bytes) else { return false };
+    let params = asked.as_object_mut().and_then(|it| it.remove("params"));
+    params.is_some_and(|it| !it.is_object()) && asked["jsonrpc"] == "2.0" && asked["method"].is_string()
 }
 
 /// How deeply arrays and objects are nested in bytes that are JSON.

@@ -475,6 +475,24 @@ fn a_body_that_is_not_a_message_gets_a_json_rpc_error() {
         assert_eq!(error, expected);
         assert!(error["error"]["message"].is_string(), "{error}");
     }
+    let list = r#"{"jsonrpc":"2.0","id":3,"method":"tools/list"}"#;
+    for (headers, status, said) in [
+        ("Accept: */*\r\n", 200, "briefing"),
+        (
+            "Accept: application/json\r\n",
+            406,
+            "Client must accept both application/json and text/event-stream",
+        ),
+        (
+            "Accept: */*\r\nMCP-Protocol-Version: 1999-01-01\r\n",
+            400,
+            "Unsupported MCP-Protocol-Version: 1999-01-01; supported are 2024-11-05, ",
+        ),
+    ] {
+        let headers = format!("Content-Type: application/json\r\n{headers}");
+        let answer = server.ask("POST", "/mcp", &headers, list);
+        assert!(answer.status == status && answer.body.contains(said), "{answer:?}");
+    }
     // A body with another media type is refused for that reason.
     let answer = server.ask("POST", "/mcp", &format!("Content-Type: text/plain\r\n{accept}"), "hello");
     assert_eq!(answer.status, 415, "{answer:?}");

@@ -139,7 +139,7 @@ pub(crate) fn read_query(
         }
     }
     match parameters.iter().find(|it| it.is_required && !read.contains_key(&it.name)) {
-        Some(missing) => Err(Error::usage(format!("`{}` is missing", missing.name), &*missing.about)),
+        Some(missing) => Err(Error::usage(format!("`{}` is missing", missing.name), for_example(missing))),
         None => Ok(read),
     }
 }
@@ -154,14 +154,20 @@ fn unknown(parameters: &[Parameter], name: &str) -> Error {
     Error::usage(format!("the parameter `{name}` is not known"), near.unwrap_or_else(all))
 }
 
+/// The hint for a parameter with a wrong value.
+fn for_example(parameter: &Parameter) -> String {
+    let Parameter { name, example, .. } = parameter;
+    format!("for example {name}={}", example.as_str().map_or_else(|| example.to_string(), str::to_owned))
+}
+
 /// The words of an `enum`.
 fn listed(schema: &Value) -> Vec<&str> {
     schema["enum"].as_array().into_iter().flatten().filter_map(Value::as_str).collect()
 }
 
 fn read_value(parameter: &Parameter, value: String) -> Result<Value, Error> {
-    let Parameter { name, schema, about, .. } = parameter;
-    let not = |what: String| Err(Error::usage(format!("`{name}` is not {what}"), about.as_str()));
+    let Parameter { name, schema, .. } = parameter;
+    let not = |what: String| Err(Error::usage(format!("`{name}` is not {what}"), for_example(parameter)));
     match schema["type"].as_str().unwrap_or_default() {
         "boolean" => match value.as_str() {
             "true" => Ok(true.into()),
@@ -180,7 +186,7 @@ fn read_value(parameter: &Parameter, value: String) -> Result<Value, Error> {
                 not(format!("one of {}", words.join(", ")))
             }
             _ if schema["pattern"] == NOT_BLANK && is_blank(&value) => {
-                Err(Error::usage(format!("`{name}` is blank"), about.as_str()))
+                Err(Error::usage(format!("`{name}` is blank"), for_example(parameter)))
             }
             _ => Ok(value.into()),
         },
