@@ -105,6 +105,21 @@ fn steps_with_long_ranges_and_steps_with_errors_survive() {
 }
 
 #[test]
+fn a_document_in_a_pipe_is_the_one_of_the_file() {
+    let place = Place::new();
+    place.write("plans/p/plan.md", "# P\r\n");
+    place.write(
+        "plans/p/step-1.md",
+        "---\ntitle: \"Hebrew \u{200f} and \u{2028} line\"\n---\nbody \u{200e} x \u{c} form\r\nfeed \u{1b}[31mred\n",
+    );
+    for form in ["markdown", "adr", "html", "json", "mermaid"] {
+        let piped = place.run(&format!("export p --format {form}")).ok();
+        place.run(&format!("export p --format {form} --output {form}.out -q")).ok();
+        assert_eq!(piped, place.text(&format!("{form}.out")), "{form}");
+    }
+}
+
+#[test]
 fn a_page_depends_only_on_the_files() {
     let place = Place::new();
     place.write("plans/p/plan.md", "---\nstatus: active\n---\n# P\n");

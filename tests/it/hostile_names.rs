@@ -74,7 +74,6 @@ fn no_control_characters_are_printed() {
         vec!["fail", &step(1)],
         vec!["reopen", &step(1)],
         vec!["archive", NASTY, "--dry-run"],
-        vec!["export", NASTY],
         vec!["set", &step(1), "title", NASTY],
         vec!["undo", "--list"],
     ] {

@@ -139,6 +139,14 @@ impl Output {
         self.delivered(written.and_then(|()| whole(&text_out.into_inner())))
     }
 
+    /// Prints a document. A terminal gets control characters as escapes; a file or a program gets the document as it is.
+    pub(crate) fn document(&self, text: &str) -> Result<Reader, Failure> {
+        match self.width {
+            Some(_) => self.long(&escaped_lines(text)),
+            None => self.delivered(whole(text.as_bytes())),
+        }
+    }
+
     /// Like [`Self::text`], but uses the pager if the text has too many lines for the terminal.
     pub(crate) fn long(&self, text: &str) -> Result<Reader, Failure> {
         let Some(pager) = self.pager.as_ref().filter(|_| self.is_too_long(text)) else {

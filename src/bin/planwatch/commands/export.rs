@@ -36,9 +36,8 @@ pub(crate) fn run(session: &Session, args: Export) -> Result<u8, Failure> {
     }
     match (output.is_json(), report.form) {
         (true, _) => drop(output.json("export", report.to_json())?),
-        // JSON is printed as it is. In the other forms, control characters that come from the plan's files are escaped.
         (false, ExportForm::Json) => drop(output.text(&report.text)?),
-        (false, _) => drop(output.long(&crate::output::escaped_lines(&report.text))?),
+        (false, _) => drop(output.document(&report.text)?),
     }
     Ok(0)
 }
