@@ -31,6 +31,8 @@ pub(super) struct Attempt<'a> {
     pub(super) begun: &'a Begun,
     /// The working tree of the step. `None`: the step is worked on in the user's own working tree.
     pub(super) place: Option<(&'a Trees, &'a Tree)>,
+    /// Called before the result is written into the step's file.
+    pub(super) before_result: &'a dyn Fn(),
 }
 
 /// The context with a step's working tree as its root, if the step has one.
@@ -194,6 +196,7 @@ impl Attempt<'_> {
                 // The record at the registry says that the step was completed, but the step is going to be blocked.
                 verdict = self.fenced(&context, &seen, verdict)?;
             }
+            (self.before_result)();
             let written = settle::write(&context, self.begun, &seen, &verdict, &facts);
             if let Some(after) = self.close_fence(&context, &seen, &verdict, written)? {
                 return Ok(self.made(&context, verdict, Some(after), &facts));

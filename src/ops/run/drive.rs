@@ -1,6 +1,8 @@
 //! The loop of a run: claims the next step, waits for other workers, and decides when the run is over.
 
 mod ending;
+#[cfg(test)]
+mod tests;
 mod with_trees;
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
@@ -94,7 +96,10 @@ struct Halt {
 
 #[derive(Debug, Default)]
 struct Progress {
-    active: usize,
+    /// The steps with an attempt in progress.
+    active: HashSet<StepId>,
+    /// Those of them whose result is being written. Until it is known whether the result halts the run, no step is claimed.
+    settling: HashSet<StepId>,
     attempts: usize,
     begun: BTreeSet<StepId>,
     closed: BTreeSet<StepId>,
@@ -133,36 +138,53 @@ impl Driver<'_> {
     /// Works on one step after another; runs in each thread.
     fn work(&self) {
         while let Some(claimed) = self.next() {
-            let begun = &*claimed.begun;
-            let made = self.tree_for(begun).and_then(|tree| {
-                let (request, workers, trees) = (self.request, self.workers, self.trees.as_ref());
-                let place = trees.zip(tree.as_ref());
-                Making { request, surface: self, workers, begun, place }.make().map(|it| (it, tree))
-            });
-            let confirmed = self.new_confirmation(&claimed);
-            let left = match &made {
-                Ok((made, Some(tree))) => self.leave(begun, tree, &made.verdict),
-                _ => Ok(None),
-            };
-            let mut state = self.lock();
-            state.active -= 1;
-            match left {
-                Ok(unmerged) => state.unmerged.extend(unmerged),
-                Err(error) => fail(&mut state, error),
-            }
-            match made {
-                Ok((made, tree)) => self.take(&mut state, begun, &made, tree.as_ref()),
-                Err(error) => fail(&mut state, error),
-            }
-            if let (Some(what), None) = (confirmed, &state.halt) {
-                let why =
-                    format!("{what} was confirmed while the run worked on a step; check who confirmed it");
-                state.halt = Some(Halt { end: End::ConfirmationNeeded, why, step: None });
-            }
-            drop(state);
+            let made = self.attempt(&claimed);
+            self.end_attempt(&claimed, made);
             self.changed.notify_all();
         }
         self.changed.notify_all();
+    }
+
+    /// Makes an attempt at a claimed step, and writes its result into the step's file.
+    fn attempt(&self, claimed: &Claimed) -> Result<(Made, Option<Tree>), Error> {
+        let begun = &*claimed.begun;
+        let tree = self.tree_for(begun)?;
+        let (request, workers, trees) = (self.request, self.workers, self.trees.as_ref());
+        let place = trees.zip(tree.as_ref());
+        let before_result = || self.hold_claims(begun);
+        let made =
+            Making { request, surface: self, workers, begun, place, before_result: &before_result }.make()?;
+        Ok((made, tree))
+    }
+
+    /// No thread claims a step from now until [`Self::end_attempt`]. Called before the result of an attempt is written,
+    /// because the step may be claimed again then, although the result may halt the run.
+    fn hold_claims(&self, begun: &Begun) {
+        self.lock().settling.insert(begun.step.id.clone());
+    }
+
+    fn end_attempt(&self, claimed: &Claimed, made: Result<(Made, Option<Tree>), Error>) {
+        let begun = &*claimed.begun;
+        let confirmed = self.new_confirmation(claimed);
+        let left = match &made {
+            Ok((made, Some(tree))) => self.leave(begun, tree, &made.verdict),
+            _ => Ok(None),
+        };
+        let mut state = self.lock();
+        state.active.remove(&begun.step.id);
+        state.settling.remove(&begun.step.id);
+        match left {
+            Ok(unmerged) => state.unmerged.extend(unmerged),
+            Err(error) => fail(&mut state, error),
+        }
+        match made {
+            Ok((made, tree)) => self.take(&mut state, begun, &made, tree.as_ref()),
+            Err(error) => fail(&mut state, error),
+        }
+        if let (Some(what), None) = (confirmed, &state.halt) {
+            let why = format!("{what} was confirmed while the run worked on a step; check who confirmed it");
+            state.halt = Some(Halt { end: End::ConfirmationNeeded, why, step: None });
+        }
     }
 
     /// Claims the next step. Waits while no step can be begun now but one may be ready later. `None`: the run begins no
@@ -192,7 +214,7 @@ impl Driver<'_> {
         why: &str,
         time: Duration,
     ) -> MutexGuard<'b, Progress> {
-        if state.active == 0 && !std::mem::replace(&mut state.has_said_waiting, true) {
+        if state.active.is_empty() && !std::mem::replace(&mut state.has_said_waiting, true) {
             self.surface.report(&Event::Waiting { why });
         }
         self.changed.wait_timeout(state, time).unwrap_or_else(PoisonError::into_inner).0
@@ -214,6 +236,9 @@ impl Driver<'_> {
     }
 
     fn claim(&self, state: &mut Progress) -> Result<Next, Error> {
+        if !state.settling.is_empty() {
+            return Ok(Next::Wait(String::new()));
+        }
         let context = self.context()?;
         self.end_orphans(&context);
         let is_full = |step: &Step| {
@@ -233,12 +258,13 @@ impl Driver<'_> {
             by: self.request.by(),
             lease: self.lease(),
             process: self.request.process.as_ref(),
-            skip: HashSet::new(),
+            // A worker may report its result long before its process ends.
+            skip: state.active.clone(),
             check: &check,
         };
         match claim::claim_for_run(&context, &ask) {
             Ok(RunClaim::Begun(begun)) => {
-                state.active += 1;
+                state.active.insert(begun.step.id.clone());
                 state.begun.insert(begun.step.id.clone());
                 state.has_said_waiting = false;
                 Ok(Next::Begun(Claimed { confirmed: confirmed(&context, &self.plan, &begun), begun }))
@@ -255,11 +281,11 @@ impl Driver<'_> {
                 Ok(Next::Wait(why.to_owned()))
             }
             Ok(RunClaim::Unreachable(why)) => Ok(Next::WaitLong(why)),
-            Ok(RunClaim::Nothing) if state.active > 0 => Ok(Next::Wait(String::new())),
+            Ok(RunClaim::Nothing) if !state.active.is_empty() => Ok(Next::Wait(String::new())),
             Ok(RunClaim::Nothing) => self.nothing(&context, state),
             Err(Error::Failed { code: FULL, .. }) => {
                 // Steps in progress in this run may still fail and be tried again, but no new step is begun.
-                if state.active > 0 {
+                if !state.active.is_empty() {
                     return Ok(Next::Wait(String::new()));
                 }
                 let n = state.begun.len();

@@ -39,6 +39,7 @@ impl Driver<'_> {
         let Some(trees) = &self.trees else { return Ok(None) };
         let provided = self.provide(trees, begun);
         if let Err(error) = &provided {
+            self.hold_claims(begun);
             settle::give_back(&self.context_of()?, begun, self.request.by(), &error.to_string())?;
         }
         provided
