@@ -136,10 +136,10 @@ pub(crate) fn of_command_line(error: &clap::Error) -> Failure {
         }
         ErrorKind::ValueValidation => {
             let option = option_name(&named(ContextKind::InvalidArg));
-            let hint = if option == "--by" {
-                "give a name, or leave --by out".to_owned()
-            } else {
-                format!("{option} takes a whole number, as in {option} 7")
+            let hint = match option.as_str() {
+                "--by" => "give a name, or leave --by out".to_owned(),
+                "--budget" => "give an amount in US dollars above 0, as in --budget 2.50".to_owned(),
+                _ => format!("{option} takes a whole number, as in {option} 7"),
             };
             (format!("invalid value `{}` for {option}", named(ContextKind::InvalidValue)), hint)
         }

@@ -44,7 +44,7 @@ pub(crate) struct Run {
     #[arg(long, value_name = "TIME")]
     pub(crate) max_time: Option<String>,
     /// Cost limit for the run in US dollars; for agents that report their cost
-    #[arg(long, value_name = "USD")]
+    #[arg(long, value_name = "USD", value_parser = budget, allow_negative_numbers = true)]
     pub(crate) budget: Option<f64>,
     /// Name to record (default: the agent's)
     #[arg(long, value_name = "NAME", value_parser = requests::author_name)]
@@ -64,4 +64,10 @@ pub(crate) struct Run {
     /// Print the first step with the command, the limits and the prompt that its agent would get; start nothing
     #[arg(long)]
     pub(crate) dry_run: bool,
+}
+
+/// With `nan` or `inf`, the cost would have no limit.
+fn budget(text: &str) -> Result<f64, &'static str> {
+    let amount = text.parse().ok().filter(|it: &f64| it.is_finite() && *it > 0.0);
+    amount.ok_or("not an amount above 0")
 }
