@@ -13,6 +13,11 @@ fn a_run_with_a_budget_ends_at_an_attempt_whose_cost_is_not_known() {
         ("", None),
         (r#"{"usd": 0.1}"#, Some("for 0.20 US dollars")),
         (r#"{"usd": 0}"#, Some("for 0.00 US dollars")),
+        // The last step spends the rest of the budget and completes the plan.
+        (
+            r#"{"usd": 0.5}"#,
+            Some("complete: all steps are completed or skipped\n2 steps closed in 2 attempts, for 1.00"),
+        ),
     ] {
         let place = Place::new();
         place.write("plans/p/plan.md", "# P\n");

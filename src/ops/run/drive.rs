@@ -68,6 +68,7 @@ pub fn run(request: &RunRequest, surface: &dyn Surface, workers: &dyn Workers) -
         more.into_iter().for_each(|it| drop(it.join()));
         drop(renewal);
     });
+    driver.end_if_complete();
     let ended = driver.end_trees();
     if let Some((trees, held)) = driver.trees.as_ref().zip(held.as_ref()) {
         trees.forget(held)?;

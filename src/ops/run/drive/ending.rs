@@ -4,7 +4,7 @@ use crate::api::attention;
 use crate::api::context::Context;
 use crate::api::error::{Error, few};
 use crate::ops::claim;
-use crate::ops::run::End;
+use crate::ops::run::{End, Surface};
 use crate::plan::id::{PlanId, StepId, read_step_id};
 use crate::plan::model::{Plan, PlanKind, Step};
 use crate::plan::plans::Plans;
@@ -44,6 +44,25 @@ impl Driver<'_> {
             state.halt = Some(over(context, &now, &self.plan)?);
         }
         Ok(Next::Again)
+    }
+
+    /// Called when all attempts have ended. If the run reached a limit, but its last attempts completed the plan, the run
+    /// did not end because of the limit.
+    pub(super) fn end_if_complete(&self) {
+        let mut state = self.lock();
+        if state.halt.as_ref().is_some_and(|it| it.end == End::Limit)
+            && let Ok(halt) = self.halt_now()
+            && halt.end == End::Complete
+        {
+            state.halt = Some(halt);
+        }
+    }
+
+    fn halt_now(&self) -> Result<Halt, Error> {
+        let context = self.context()?;
+        let load = || LoadQuery::plan(&self.plan).settled(DecisionFiles::Plan(&self.plan)).load(&context);
+        let plans = Leases::of(&context).annotate(once_saved(&context, load)?.plans);
+        over(&context, &plans, &self.plan)
     }
 }
 
