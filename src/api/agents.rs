@@ -149,6 +149,10 @@ pub fn agent(context: &Context, request: &AgentRequest) -> Result<Agent, Error> 
                 "use only one of them; --agent shell goes with --command",
             ));
         }
+        (_, Some(line)) if is_blank(line) => {
+            let hint = "give it a line for a shell, as in --command './work.sh'";
+            return Err(Error::usage("the value of --command is empty", hint));
+        }
         (_, Some(line)) => return Ok(of_line(line)),
         (Some(name), None) if name == SHELL && !request.own.contains_key(SHELL) => {
             let hint = "give it one, as in --agent shell --command './work.sh'";
@@ -175,6 +179,11 @@ pub fn agent(context: &Context, request: &AgentRequest) -> Result<Agent, Error> 
         agent.idle = theirs.idle.map_or(agent.idle, |it| shorter(agent.idle.unwrap_or(Duration::MAX), it));
     }
     Ok(agent)
+}
+
+/// A shell runs an empty line without an error, so each attempt would end at once and count.
+fn is_blank(line: &str) -> bool {
+    line.trim().is_empty()
 }
 
 fn seconds(of: i64) -> Duration {
@@ -210,6 +219,7 @@ fn of_preset(preset: &Preset) -> Agent {
 /// Makes the agent that a configuration describes. A configuration without a command extends the preset of the same name.
 fn merged(name: &str, config: &AgentConfig, preset: Option<&Preset>) -> Result<Agent, Error> {
     let base = match (&config.command, preset) {
+        (Some(line), _) if is_blank(line) => return Err(no_command(name)),
         (Some(line), _) => Agent { name: name.to_owned(), ..of_line(line) },
         (None, Some(preset)) => of_preset(preset),
         (None, None) => return Err(no_command(name)),
