@@ -226,8 +226,11 @@ impl Running {
         self.tail.drain(..surplus);
         if self.n_told < LOG_LIMIT {
             on_event(WorkerEvent::Output(bytes));
+            self.n_told += bytes.len() as u64;
+            if self.n_told >= LOG_LIMIT {
+                on_event(WorkerEvent::Output(mark(self.n_told).as_bytes()));
+            }
         }
-        self.n_told += bytes.len() as u64;
     }
 
     /// Ends the rest of the group, reaps the first process, and reads the remaining output.
@@ -329,8 +332,7 @@ fn read_all(mut reader: PipeReader, mut log: &File, sender: &SyncSender<Message>
             log.write_all(bytes).ok();
             n_logged += n as u64;
             if n_logged >= LOG_LIMIT {
-                let mark = format!("\n[planwatch: output after the first {n_logged} bytes is left out]\n");
-                log.write_all(mark.as_bytes()).ok();
+                log.write_all(mark(n_logged).as_bytes()).ok();
             }
         }
         if sender.send(Message::Output(bytes.to_vec())).is_err() {
@@ -338,6 +340,11 @@ fn read_all(mut reader: PipeReader, mut log: &File, sender: &SyncSender<Message>
         }
     }
     sender.send(Message::Silence).ok();
+}
+
+/// The text that takes the place of the output after the first bytes.
+fn mark(n_bytes: u64) -> String {
+    format!("\n[planwatch: output after the first {n_bytes} bytes is left out]\n")
 }
 
 /// Waits for the end of a process without reaping it.

@@ -230,6 +230,9 @@ fn a_flood_of_output_is_cut_and_does_not_prevent_the_report() {
     assert!(String::from_utf8_lossy(&log).trim_end().ends_with("is left out]"));
     let text = place.text("plans/p/step-1.md");
     assert!(text.len() < 1_000, "{text}");
+    place.run("reopen p:1 -q").ok();
+    let shown = Ran::of(run_command(&place, "").output().expect("the binary starts")).stdout;
+    assert!(shown.contains(" is left out]\n✓ p:1 completed"), "{}", &shown[shown.len() - 300..]);
 }
 
 #[test]
