@@ -66,7 +66,7 @@ pub use journal::{FileOp, Outcome, Recovered, Unfinished};
 pub use keyed::{Answers, KeyLock};
 pub use mounts::Mounts;
 pub use overlay::OpenTexts;
-pub use own_writes::{OwnLog, OwnWrite};
+pub use own_writes::{Left, OwnLog, OwnWrite};
 pub use pending::Pending;
 pub use plans_dir::{FILE_LIMIT, PlansDir, Snapshot};
 pub use process::{Process, ProcessState, boot, host_name, since_boot};

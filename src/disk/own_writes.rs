@@ -10,17 +10,26 @@ use super::path_text::Text;
 use super::plans_dir::PlansDir;
 use super::undo::{Record, What, leaves, records};
 
-/// The content of a file after a write by planwatch, according to the undo log.
+/// What a write by planwatch left at a path, according to the undo log.
 #[derive(Clone, Debug, Eq)]
 pub struct OwnWrite {
     /// The unit of `undo` that the write belongs to.
     pub unit: u64,
     /// Relative to the plans directory.
     pub path: PathBuf,
-    /// The first 16 digits of the content's hash; `None` if the path was removed or renamed.
-    pub left: Option<String>,
+    pub left: Left,
     pub verb: String,
     pub by: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Left {
+    /// A file. Contains the first 16 digits of the content's hash.
+    Content(String),
+    /// Nothing: the file or directory was removed or renamed.
+    Nothing,
+    /// A file or directory that was renamed to this path. The log does not contain the content.
+    Renamed,
 }
 
 /// Compares paths as strings, because comparing their components would dominate the cost.

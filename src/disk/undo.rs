@@ -19,7 +19,7 @@ use super::file_system::{Lease, Open, Rename};
 use super::fs_ops::{Safe, read_own, write_new};
 use super::journal::{FileOp, Journal};
 use super::names::{Content, UNDO, VersionName};
-use super::own_writes::OwnWrite;
+use super::own_writes::{Left, OwnWrite};
 use super::path_text::Text;
 use super::plans_dir::PlansDir;
 use super::runtime::Trust;
@@ -187,19 +187,19 @@ impl Record {
     }
 
     fn leaves(&self, verb: &str, by: &str) -> Vec<OwnWrite> {
-        let write = |path: &Text, left: Option<u64>| OwnWrite {
+        let write = |path: &Text, left: Left| OwnWrite {
             unit: self.unit,
             path: path.path(),
-            left: left.map(|it| format!("{it:016x}")),
+            left,
             verb: verb.to_owned(),
             by: by.to_owned(),
         };
         match &self.what {
             What::Created { path, new, .. } | What::Replaced { path, new, .. } => {
-                vec![write(path, Some(*new))]
+                vec![write(path, Left::Content(format!("{new:016x}")))]
             }
-            What::Renamed { from, .. } => vec![write(from, None)],
-            What::Discarded { path, .. } => vec![write(path, None)],
+            What::Renamed { from, to } => vec![write(from, Left::Nothing), write(to, Left::Renamed)],
+            What::Discarded { path, .. } => vec![write(path, Left::Nothing)],
             What::CreatedDir { .. } | What::Undone | What::Unrecorded => Vec::new(),
         }
     }

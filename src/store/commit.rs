@@ -17,7 +17,7 @@ use crate::api::context::Context;
 use crate::api::error::Error;
 use crate::api::requests::Mode;
 use crate::api::views::shown_path;
-use crate::disk::{self, FileKind, OwnLog};
+use crate::disk::{self, FileKind, Left, OwnLog};
 use crate::git::{FileStatus, FileVersion, Found, Git, LogQuery, Oid, StatusKind};
 use crate::plan::id::{PlanId, StepId};
 use crate::plan::read;
@@ -215,7 +215,12 @@ struct Own<'a> {
 
 impl<'a> Own<'a> {
     fn of(log: &'a OwnLog) -> Self {
-        Self { left: log.writes().iter().map(|it| (it.path.as_path(), it.left.as_deref())).collect() }
+        let left = log.writes().iter().filter_map(|it| match &it.left {
+            Left::Content(hash) => Some((it.path.as_path(), Some(hash.as_str()))),
+            Left::Nothing => Some((it.path.as_path(), None)),
+            Left::Renamed => None,
+        });
+        Self { left: left.collect() }
     }
 
     fn has(&self, path: &Path, bytes: Option<&[u8]>) -> bool {

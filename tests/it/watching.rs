@@ -136,6 +136,37 @@ fn an_added_moved_or_removed_plan_is_reported() {
 }
 
 #[test]
+fn files_that_planwatch_renames_are_reported_as_its_own_changes() {
+    let place = Place::new();
+    for step in ["plans/trip/step-1.md", "plans/trip/step-2.md"] {
+        place.write(step, "# Pack\n");
+    }
+    let mut watch = Watch::start(&place);
+    let mut check = |command: &str, verb: &str, expected: &[&str]| {
+        assert_eq!(place.run(command).code, 0, "{command}");
+        let mut events: Vec<_> = expected.iter().map(|_| watch.object()).collect();
+        events.sort_by_key(|it| format!("{} {}", it["event"], it["id"]));
+        for (event, expected) in events.iter().zip(expected) {
+            let said = format!("{} {}", event["event"], event["id"]).replace('"', "");
+            assert_eq!(
+                (said.as_str(), &event["source"]),
+                (*expected, &json!("engine")),
+                "{command}: {event}"
+            );
+            assert_eq!((&event["verb"], &event["by"]), (&json!(verb), &json!("ann")), "{command}: {event}");
+        }
+    };
+    check("move trip:2 --to 9 -q", "move", &["added trip:9", "removed trip:2"]);
+    let added = ["added tour", "added tour:1", "added tour:9"];
+    let moved = [&added[..], &["removed trip", "removed trip:1", "removed trip:9"]].concat();
+    check("move trip --to tour -q", "move", &moved);
+    check("remove tour:9 --yes -q", "remove", &["removed tour:9"]);
+    check("undo -q", "undo", &["added tour:9"]);
+    check("archive tour -q", "archive", &["removed tour", "removed tour:1", "removed tour:9"]);
+    check("undo -q", "undo", &added);
+}
+
+#[test]
 fn the_last_step_completes_its_plan() {
     let place = Place::with_examples();
     place.write("plans/trip/step-1.md", "# Book\n");

@@ -1,9 +1,10 @@
 //! Computes events from the difference between a plan's baseline and its files. All functions are pure.
 
 use std::collections::HashSet;
+use std::path::Path;
 
 use crate::api::views::shown_path;
-use crate::disk::OwnWrite;
+use crate::disk::{Left, OwnWrite};
 use crate::plan::id::PlanId;
 use crate::plan::model::{Plan, Step};
 use crate::plan::problem::Problem;
@@ -162,18 +163,35 @@ impl Differ<'_> {
         }
     }
 
-    /// Returns the source of a change: planwatch, if the write log has an entry with the current etag.
+    /// Returns the source of a change: planwatch, if the write log has an entry with the current etag, or if the last
+    /// entry says that a file was renamed to this path.
     fn source(&self, path: &str, etag: Option<&str>) -> Source {
-        let left = left(etag);
-        let own = self.own.iter().rev();
-        let own = own.filter(|it| it.path.to_str() == Some(path)).find(|it| it.left.as_deref() == left);
-        own.map_or(Source::Files, |it| Source::Engine { verb: it.verb.clone(), by: it.by.clone() })
+        let own = || self.own.iter().rev().filter(|it| is_of(it, path));
+        let renamed = || own().next().filter(|it| it.left == Left::Renamed && etag.is_some());
+        let own = own().find(|it| is_left(&it.left, etag)).or_else(renamed);
+        own.map_or(Source::Files, engine)
     }
 }
 
-/// The form in which the write log stores an etag.
-pub(crate) fn left(etag: Option<&str>) -> Option<&str> {
-    etag.map(|it| it.get(..16).unwrap_or(it))
+fn engine(own: &OwnWrite) -> Source {
+    Source::Engine { verb: own.verb.clone(), by: own.by.clone() }
+}
+
+/// Whether an entry of the write log is about this file. A directory may have been renamed with all its files.
+fn is_of(own: &OwnWrite, path: &str) -> bool {
+    match own.left {
+        Left::Content(_) => own.path.to_str() == Some(path),
+        Left::Nothing | Left::Renamed => Path::new(path).starts_with(&own.path),
+    }
+}
+
+/// Whether a file with this etag, or a missing file, is as a write left it.
+pub(crate) fn is_left(left: &Left, etag: Option<&str>) -> bool {
+    match (left, etag) {
+        (Left::Content(hash), Some(etag)) => etag.get(..16).unwrap_or(etag) == hash,
+        (Left::Nothing, None) => true,
+        _ => false,
+    }
 }
 
 impl PlanDiff {

@@ -7,11 +7,11 @@ use std::path::Path;
 use std::time::Instant;
 
 use crate::api::context::Context;
-use crate::disk::{OwnLog, OwnWrite, PlansDir};
+use crate::disk::{Left, OwnLog, OwnWrite, PlansDir};
 use crate::plan::id::PlanId;
 use crate::plan::model::Plan;
 use crate::serve::daemon::baseline::BaselinePlan;
-use crate::serve::daemon::diff::{Differ, left};
+use crate::serve::daemon::diff::{Differ, is_left};
 use crate::serve::daemon::times::{RECHECK, SETTLE, SETTLE_LIMIT, WRITER_LIMIT};
 use crate::serve::ipc::event::Event;
 
@@ -174,8 +174,12 @@ fn covered_writes<'a>(
     etag: impl Fn(&Path) -> Option<&'a str>,
 ) -> Vec<&'a OwnWrite> {
     let of_plan: Vec<_> = own.iter().filter(|it| it.path.starts_with(id.as_str())).collect();
-    let is_read = |it: &OwnWrite| it.left.as_deref() == left(etag(&it.path));
-    let last_read = |path: &Path| of_plan.iter().rposition(|it| it.path == path && is_read(it));
+    let is_read = |it: &OwnWrite| is_left(&it.left, etag(&it.path));
+    let last = |path: &Path, is_it: &dyn Fn(&OwnWrite) -> bool| {
+        of_plan.iter().rposition(|it| it.path == path && is_it(it))
+    };
+    // If the content is that of no write, it may have come with the file when it was renamed.
+    let last_read = |path: &Path| last(path, &is_read).or_else(|| last(path, &|it| it.left == Left::Renamed));
     let is_covered = |(at, it): &(usize, &&OwnWrite)| last_read(&it.path).is_none_or(|last| *at <= last);
     of_plan.iter().enumerate().filter(is_covered).map(|(_, it)| *it).collect()
 }
@@ -191,14 +195,18 @@ fn etag_of<'a>(plan: Option<&'a Plan>, path: &Path) -> Option<&'a str> {
 mod tests {
     use super::*;
 
-    /// `wrote` lists the content of the step's file after each write; `-` means that the file was removed. `read` is
-    /// the content that was read from the file. `expected` is the number of entries that must be returned.
+    /// `wrote` lists the content of the step's file after each write; `-` means that the file was removed, and `>` that a
+    /// file was renamed to its path. `read` is the content that was read from the file. `expected` is the number of entries that must be returned.
     #[track_caller]
     fn check(wrote: &str, read: Option<&'static str>, expected: usize) {
         let write = |(unit, left): (usize, &str)| OwnWrite {
             unit: unit as u64,
             path: "p/step-1.md".into(),
-            left: (left != "-").then(|| left.to_owned()),
+            left: match left {
+                "-" => Left::Nothing,
+                ">" => Left::Renamed,
+                content => Left::Content(content.to_owned()),
+            },
             verb: "set".to_owned(),
             by: "ann".to_owned(),
         };
@@ -218,5 +226,7 @@ mod tests {
         // An editor has overwritten the file.
         check("one two", Some("other"), 2);
         check("one", None, 1);
+        check("- > two", Some("one"), 2);
+        check("- > two", Some("two"), 3);
     }
 }
