@@ -9,7 +9,9 @@ use crate::plan::id::PlanId;
 use crate::plan::model::{Plan, Step};
 use crate::plan::problem::Problem;
 use crate::plan::read;
+use crate::plan::records::Attempt;
 use crate::plan::time::Time;
+use crate::plan::transitions::Verb;
 use crate::serve::daemon::baseline::{BaselinePlan, BaselineStep, name_of};
 use crate::serve::ipc::event::{Event, Of, Source, What};
 
@@ -91,19 +93,22 @@ impl Differ<'_> {
             return diff.hold(name, old);
         }
         let number = new.id.number.to_string();
-        let mut add = |what| {
-            let event = self.event(what, (id, Some(&number)), &new.title, &new.path, new.etag.as_deref());
+        let mut add = |what, writer: Option<&OwnWrite>| {
+            let mut event = self.event(what, (id, Some(&number)), &new.title, &new.path, new.etag.as_deref());
+            event.source = writer.map_or(event.source, engine);
             diff.events.push(event);
         };
         let Some(old) = old else {
-            return add(What::Added { new: new.status.word().to_owned() });
+            return add(What::Added { new: new.status.word().to_owned() }, None);
         };
         // Attempts are only appended, so those beyond the old count are new.
-        for attempt in new.attempts.iter().skip(old.n_attempts as usize) {
-            add(What::Attempt { attempt: Box::new(attempt.clone()) });
+        let attempts = new.attempts.get(old.n_attempts as usize..).unwrap_or_default();
+        let writers = self.writers(attempts, &new.path);
+        for (attempt, writer) in attempts.iter().zip(writers) {
+            add(What::Attempt { attempt: Box::new(attempt.clone()) }, writer);
         }
         if old.status != new.status {
-            add(What::Status { old: old.status.word().to_owned(), new: new.status.word().to_owned() });
+            add(What::Status { old: old.status.word().to_owned(), new: new.status.word().to_owned() }, None);
         }
     }
 
@@ -163,6 +168,24 @@ impl Differ<'_> {
         }
     }
 
+    /// Returns the writes that added these attempts, as far as their verbs show it. Since the last comparison, several
+    /// commands may have written the file, and each attempt belongs to one of them.
+    fn writers(&self, attempts: &[Attempt], path: &str) -> Vec<Option<&OwnWrite>> {
+        let mut own = self.own.iter().rev().filter(|it| it.path.to_str() == Some(path)).collect::<Vec<_>>();
+        let mut writers: Vec<_> = attempts
+            .iter()
+            .rev()
+            .map(|attempt| {
+                let at = own.iter().position(|it| records(it, attempt))?;
+                let writer = own[at];
+                own.drain(..=at);
+                Some(writer)
+            })
+            .collect();
+        writers.reverse();
+        writers
+    }
+
     /// Returns the source of a change: planwatch, if the write log has an entry with the current etag, or if the last
     /// entry says that a file was renamed to this path.
     fn source(&self, path: &str, etag: Option<&str>) -> Source {
@@ -171,6 +194,13 @@ impl Differ<'_> {
         let own = own().find(|it| is_left(&it.left, etag)).or_else(renamed);
         own.map_or(Source::Files, engine)
     }
+}
+
+/// Whether the verb of a write records attempts with this outcome.
+fn records(write: &OwnWrite, attempt: &Attempt) -> bool {
+    let verb = Verb::ALL.into_iter().find(|it| it.word() == write.verb);
+    let outcome = attempt.outcome.as_deref();
+    verb.is_some_and(|it| outcome == Some(it.outcome()) || outcome == Some("forced"))
 }
 
 fn engine(own: &OwnWrite) -> Source {
@@ -211,5 +241,48 @@ impl PlanDiff {
             (None, Some(old)) => baseline.steps.push(old.clone()),
             (None, None) => {}
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `wrote` lists the writes of the step's file, each as the verb and the author. `outcomes` lists the new attempts.
+    /// `expected` lists the writes that added them; `-` means that none is known.
+    #[track_caller]
+    fn check(wrote: &str, outcomes: &str, expected: &str) {
+        let write = |(unit, said): (usize, &str)| OwnWrite {
+            unit: unit as u64,
+            path: "p/step-1.md".into(),
+            left: Left::Content(unit.to_string()),
+            verb: said.split(' ').next().unwrap_or_default().to_owned(),
+            by: said.split(' ').nth(1).unwrap_or_default().to_owned(),
+        };
+        let own: Vec<_> = wrote.split(", ").enumerate().map(write).collect();
+        let attempt = |it: &str| Attempt { outcome: Some(it.to_owned()), ..Attempt::default() };
+        let attempts: Vec<_> = outcomes.split(", ").map(attempt).collect();
+        let (now, overdue) = ("2026-11-21T12:00:00Z".parse().unwrap(), HashSet::new());
+        let differ = Differ { now, root: "plans", own: &own, overdue: &overdue };
+        let writers = differ.writers(&attempts, "p/step-1.md");
+        let said = |it: &Option<&OwnWrite>| it.map_or("-".to_owned(), |it| format!("{} {}", it.verb, it.by));
+        assert_eq!(writers.iter().map(said).collect::<Vec<_>>().join(", "), expected);
+        assert_eq!(differ.writers(&attempts, "p/step-2.md").iter().flatten().count(), 0);
+    }
+
+    #[test]
+    fn each_new_attempt_belongs_to_the_command_that_recorded_it() {
+        check("done ann, reopen bob", "completed, reopened", "done ann, reopen bob");
+        check(
+            "done ann, reopen bob, done cy",
+            "completed, reopened, completed",
+            "done ann, reopen bob, done cy",
+        );
+        check("done ann, set bob, done cy, set ann", "completed, completed", "done ann, done cy");
+        check("fail ann, claim bob", "failed", "fail ann");
+        check("done ann, reopen bob", "forced, reopened", "done ann, reopen bob");
+        // The attempts of these verbs can have any outcome.
+        check("attempt ann", "failed", "-");
+        check("run ann, done bob", "timed out, completed", "-, done bob");
     }
 }
