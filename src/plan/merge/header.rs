@@ -156,8 +156,11 @@ impl<'a> Merge<'a> {
                     self.decided.push(format!("status {word} ({} and {})", words[0], words[1]));
                 }
             }
-            // If both wrote the same status, the key is merged like any other.
-            if !is_same {
+            // If both wrote the same status, the key is merged like any other, except that two words for it are no conflict.
+            let [before, own, other] = statuses.map(|it| it.word);
+            let is_respelled =
+                own.is_some() && other.is_some() && own != other && own != before && other != before;
+            if !is_same || is_respelled {
                 self.take("status", winner);
             }
             more.extend(self.claim(winner, is_same, [&base, &ours, &theirs]));

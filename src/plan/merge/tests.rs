@@ -163,6 +163,18 @@ fn the_winner_of_the_status_brings_its_claim() {
 }
 
 #[test]
+fn two_words_for_one_status_are_no_conflict() {
+    let of = |status: &str| step(&format!("status: {status}\n"), "");
+    for (ours, theirs) in [("done", "completed"), ("completed", "done"), ("wip", "in_progress")] {
+        clean(STEP, &of("pending"), &of(ours), &of(theirs), &of(ours));
+        clean(STEP, &of(theirs), &of(ours), &of(theirs), &of(ours));
+        clean(STEP, &of(ours), &of(ours), &of(theirs), &of(theirs));
+    }
+    let got = merged(STEP, Some(&of("pending")), &of("odd"), &of("strange"));
+    assert!(!got.is_clean);
+}
+
+#[test]
 fn of_two_claims_the_earlier_holds_and_the_other_becomes_an_attempt() {
     let of = |id: &str, by: &str, day: &str| {
         let claim = format!("claim: {{id: {id}, by: {by}, at: 2026-01-{day}T00:00:00Z}}\n");
