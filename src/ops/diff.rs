@@ -11,6 +11,7 @@ use crate::api::error::Error;
 use crate::api::views::{shown_path, value};
 use crate::plan::history::{Change, Followed, Version, What, changes};
 use crate::plan::id::PlanId;
+use crate::plan::merge;
 use crate::plan::step_number::StepNumber;
 use crate::plan::time::Time;
 use crate::store::history::{self, Differing, Repository, Sides};
@@ -102,10 +103,16 @@ pub fn names_plan(context: &Context, word: &str) -> bool {
     resolve::plan_for_reading(context, word).is_ok()
 }
 
+/// Whether a word of a command line names one commit. It may also be the name of a plan.
+pub fn names_revision(context: &Context, word: &str) -> Result<bool, Error> {
+    Repository::open(context)?.has_revision(word)
+}
+
 pub fn diff(context: &Context, request: &DiffRequest) -> Result<DiffReport, Error> {
     let repository = Repository::open(context)?;
     let sides = repository.sides(request.rev.as_deref(), request.staged)?;
-    let followed = request.plan.as_deref().map(|it| plan(context, it)).transpose()?;
+    let plan = request.plan.as_deref().map(|it| plan(context, it)).transpose()?;
+    let followed = plan.as_ref().map(|(id, _)| Followed::plan(id));
     let files = history::between(context, &repository, &sides)?;
     let is_wanted = |it: &Change| followed.as_ref().is_none_or(|followed| followed.concerns(it));
     let found: Vec<_> = files.iter().map(|it| it.change.clone()).collect();
@@ -114,17 +121,25 @@ pub fn diff(context: &Context, request: &DiffRequest) -> Result<DiffReport, Erro
         Sides::Commits { old, new } => (Some(old), Some(new)),
         Sides::Staged { since } | Sides::WorkingTree { since } => (since, None),
     };
+    // A plan that does not differ is in both states or in neither.
+    if let Some((id, Some(missing))) = plan
+        && found.is_empty()
+        && !repository.has_plan(old.as_deref(), &id)?
+    {
+        return Err(missing);
+    }
     let texts = request.patch.then(|| texts(context, &files, &found));
     let differences = differences(context, &files, &found);
     Ok(DiffReport { old, new, is_staged: request.staged, differences, files: texts })
 }
 
-/// The plan that a name means, even if it exists in only one of the states.
-fn plan(context: &Context, name: &str) -> Result<Followed, Error> {
+/// The plan that a name means. If there is no such plan now, it may still be in the states that are compared; the error is
+/// for the case that it is in neither.
+fn plan(context: &Context, name: &str) -> Result<(PlanId, Option<Error>), Error> {
     match resolve::plan_for_reading(context, name) {
-        Ok((id, _)) => Ok(Followed::plan(&id)),
+        Ok((id, _)) => Ok((id, None)),
         Err(error) if error.code() == "not-found" && PlanId::is_plan_name(name) => {
-            Ok(Followed::plan(&PlanId::new(name)))
+            Ok((PlanId::new(name), Some(error)))
         }
         Err(error) => Err(error),
     }
@@ -140,10 +155,14 @@ fn texts(context: &Context, files: &[Differing], found: &[Change]) -> Vec<FileDi
             .any(|change| change.path == it.change.path || plan.is_some() && change.plan.as_deref() == plan)
     };
     let bytes = |it: &Option<Rc<Version>>| it.as_ref().map(|it| it.bytes().to_vec());
-    let file = |it: &Differing| FileDiff {
-        path: shown_path(&root, &it.change.path),
-        old: bytes(&it.change.old),
-        new: bytes(&it.change.new),
+    let file = |it: &Differing| {
+        let (old, new) = (bytes(&it.change.old), bytes(&it.change.new));
+        // Git may convert line ends in the working tree, so they are no difference.
+        let old = match (old, &new) {
+            (Some(old), Some(new)) => Some(merge::with_line_ends_of(new, &old)),
+            (old, _) => old,
+        };
+        FileDiff { path: shown_path(&root, &it.change.path), old, new }
     };
     let files = files.iter().filter(is_meant).map(file);
     files.filter(|it| it.old != it.new).collect()

@@ -16,7 +16,7 @@ use crate::api::requests::Mode;
 use crate::api::views::shown_path;
 use crate::disk::{DiskError, FileOp};
 use crate::git::{Blobs, Favor, FileVersion, Git, LineMerge, Oid};
-use crate::plan::merge::{self, Merged, TextMerge, TextMerged, Versions, markers};
+use crate::plan::merge::{self, Merged, TextMerge, TextMerged, Versions, markers, with_line_ends_of};
 use crate::store::decision::Decision;
 use crate::store::removed::ARCHIVE;
 use crate::store::transaction::{self, Transaction};
@@ -435,36 +435,4 @@ fn texts_after(changes: Vec<FileOp>) -> BTreeMap<PathBuf, Option<Vec<u8>>> {
         }
     }
     texts
-}
-
-/// Converts line ends to those of `model`, another version of the file, because git may convert line ends in the working
-/// tree. With `core.autocrlf` or `text=auto`, git does not convert files with mixed line ends, so such files stay as they
-/// are.
-fn with_line_ends_of(model: &[u8], bytes: &[u8]) -> Vec<u8> {
-    let Ok(text) = std::str::from_utf8(bytes) else { return bytes.to_vec() };
-    match (merge::line_end(model), merge::line_end(bytes)) {
-        (Some("\r\n"), Some("\n")) => text.replace('\n', "\r\n").into_bytes(),
-        (Some("\n"), Some("\r\n")) => text.replace("\r\n", "\n").into_bytes(),
-        _ => bytes.to_vec(),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_line_ends_that_are_all_alike_are_converted() {
-        for (model, bytes, expected) in [
-            ("a\r\nb\r\n", "c\nd\n", "c\r\nd\r\n"),
-            ("a\nb\n", "c\r\nd\r\n", "c\nd\n"),
-            ("a\nb\n", "c\r\nd\n", "c\r\nd\n"),
-            ("a\r\nb\n", "c\nd\n", "c\nd\n"),
-            ("a\r\nb\r\n", "c\nd\r\n", "c\nd\r\n"),
-            ("a\nb\r\n", "c\r\nd\r\n", "c\r\nd\r\n"),
-            ("", "c\r\nd\n", "c\r\nd\n"),
-        ] {
-            assert_eq!(with_line_ends_of(model.as_bytes(), bytes.as_bytes()), expected.as_bytes());
-        }
-    }
 }

@@ -221,6 +221,9 @@ fn line_endings_are_no_change() {
     status(&place, "pending", "failed");
     commit(&place, 3, "failed");
     check(&place, "log --what status,text", &["failed: status a:1 pending failed"]);
+    let shown = place.run("diff -p HEAD~2").ok();
+    let changed: Vec<_> = shown.lines().filter(|it| it.starts_with(['-', '+'])).collect();
+    assert_eq!(changed, ["-status: pending", "+status: failed"], "{shown}");
 }
 
 #[test]
@@ -399,6 +402,7 @@ fn a_diff_compares_any_two_states() {
     assert_eq!(ids("diff main..feature"), ["a:1 changed", "a:2 created"]);
     assert_eq!(ids("diff main...feature"), ["a:2 created"]);
     assert_eq!(ids("diff a HEAD~1..HEAD"), ["a:1 changed"]);
+    assert_eq!(ids("diff main feature"), ["a:1 changed", "a:2 created"]);
     status(&place, "failed", "completed");
     place.git("add -A");
     status(&place, "completed", "blocked");
@@ -407,6 +411,30 @@ fn a_diff_compares_any_two_states() {
     assert_eq!((turn("diff --staged"), turn("diff")), (Value::from("completed"), Value::from("blocked")));
     assert_eq!(place.run("diff --staged main..feature").code, 2);
     assert_eq!(place.run("diff nothing").code, 3);
+}
+
+#[test]
+fn a_diff_of_a_plan_says_if_no_state_has_the_plan() {
+    let place = repository();
+    place.write("plans/b/plan.md", "# B\n");
+    commit(&place, 2, "plan b");
+    place.write("code.rs", "");
+    commit(&place, 3, "code");
+    std::fs::remove_dir_all(place.file("plans/b")).unwrap();
+    commit(&place, 4, "without plan b");
+    for (line, code, said) in [
+        ("diff b HEAD~1", 0, "b  B  removed, was active\n"),
+        ("diff b HEAD~2..HEAD~1", 0, "The plans do not differ.\n"),
+        ("diff c HEAD~1", 3, "error[not-found]: there is no plan `c`\n"),
+        ("diff c HEAD~1 --staged", 3, "error[not-found]: there is no plan `c`\n"),
+        ("diff main c", 3, "error[not-found]: there is no revision `c`\n"),
+        ("diff a c", 3, "error[not-found]: there is no revision `c`\n"),
+        ("diff c c", 3, "error[not-found]: there is no revision `c`\n"),
+    ] {
+        let ran = place.run(line);
+        assert_eq!(ran.code, code, "{line}: {ran:?}");
+        assert!((ran.stdout.clone() + &ran.stderr).starts_with(said), "{line}: {ran:?}");
+    }
 }
 
 /// A week of a team: people change statuses of steps on their own branches, and merge the branches into main.

@@ -293,6 +293,18 @@ fn with_line_ends(bytes: &[u8], eol: Option<&str>) -> Result<Vec<u8>, std::str::
     }
 }
 
+/// Converts line ends to those of `model`, another version of the file, because git may convert line ends in the working
+/// tree. With `core.autocrlf` or `text=auto`, git does not convert files with mixed line ends, so such files stay as they
+/// are.
+pub fn with_line_ends_of(model: &[u8], bytes: &[u8]) -> Vec<u8> {
+    let Ok(text) = std::str::from_utf8(bytes) else { return bytes.to_vec() };
+    match (line_end(model), line_end(bytes)) {
+        (Some("\r\n"), Some("\n")) => text.replace('\n', "\r\n").into_bytes(),
+        (Some("\n"), Some("\r\n")) => text.replace("\r\n", "\n").into_bytes(),
+        _ => bytes.to_vec(),
+    }
+}
+
 /// Whether a version has attempts, notes or confirmations that are in no version of `later`.
 pub fn missing_logs(version: &[u8], later: &[Vec<u8>]) -> bool {
     let Some(of) = Tree::of_file(version) else { return false };

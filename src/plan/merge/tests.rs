@@ -392,6 +392,21 @@ fn status_of(file: &str) -> String {
         .expect("it is there")
 }
 
+#[test]
+fn only_line_ends_that_are_all_alike_are_converted() {
+    for (model, bytes, expected) in [
+        ("a\r\nb\r\n", "c\nd\n", "c\r\nd\r\n"),
+        ("a\nb\n", "c\r\nd\r\n", "c\nd\n"),
+        ("a\nb\n", "c\r\nd\n", "c\r\nd\n"),
+        ("a\r\nb\n", "c\nd\n", "c\nd\n"),
+        ("a\r\nb\r\n", "c\nd\r\n", "c\nd\r\n"),
+        ("a\nb\r\n", "c\r\nd\r\n", "c\r\nd\r\n"),
+        ("", "c\r\nd\n", "c\r\nd\n"),
+    ] {
+        assert_eq!(with_line_ends_of(model.as_bytes(), bytes.as_bytes()), expected.as_bytes());
+    }
+}
+
 /// Lines that together make readable files, files with doubled keys, and files that cannot be read.
 const LINES: [&str; 12] = [
     "status: pending\n",

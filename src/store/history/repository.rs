@@ -8,6 +8,7 @@ use std::time::Duration;
 use crate::api::context::Context;
 use crate::api::error::Error;
 use crate::git::{self, Call, Found, Git, GitError, LogEntry, LogQuery, LogReader, Oid, Range, Stream};
+use crate::plan::id::PlanId;
 use crate::store::history::Sides;
 use crate::text::front_matter::MAX_FILE;
 
@@ -130,6 +131,17 @@ impl Repository {
             }
         };
         Ok(if is_staged { Sides::Staged { since } } else { Sides::WorkingTree { since } })
+    }
+
+    pub(crate) fn has_revision(&self, text: &str) -> Result<bool, Error> {
+        Ok(self.git.find_revision(text)?.is_some())
+    }
+
+    /// Whether a commit has a directory for a plan.
+    pub(crate) fn has_plan(&self, commit: Option<&str>, plan: &PlanId) -> Result<bool, Error> {
+        let Some(commit) = commit else { return Ok(false) };
+        let infos = self.git.object_infos(&[format!("{commit}:{}", self.outside(plan.as_str()))])?;
+        Ok(infos.iter().flatten().any(|it| it.kind == "tree"))
     }
 
     /// The plans directory; empty if that is the whole repository.

@@ -246,7 +246,7 @@ pub(crate) struct Log {
   planwatch diff --staged
   planwatch diff main...feature --markdown")]
 pub(crate) struct Diff {
-    /// Plan (default: all), and one or two revisions: REV, REV..REV or REV...REV (default: HEAD)
+    /// Plan (default: all), and one or two revisions: REV, REV REV, REV..REV or REV...REV (default: HEAD)
     #[arg(value_name = "PLAN|REV", num_args = 0..=2)]
     pub(crate) of: Vec<String>,
     /// Compare with what is staged, not with the working tree

@@ -69,12 +69,19 @@ fn split(words: Vec<String>, is_plan: impl Fn(&str) -> bool) -> (Option<String>,
 pub(crate) fn diff(session: &Session, args: Diff) -> Result<u8, Failure> {
     let context = session.context()?;
     let Diff { of, staged, patch, rev, markdown } = args;
-    let (plan, named) = split(of, |it| rev.is_some() || diff::names_plan(&context, it));
+    let n_words = of.len();
+    let is_plan = |it: &str| diff::names_plan(&context, it);
+    let (plan, named) = match &of[..] {
+        [old, new] if !new.contains("..") && !is_plan(old) && diff::names_revision(&context, old)? => {
+            (None, Some(format!("{old}..{new}")))
+        }
+        _ => split(of, |it| rev.is_some() || is_plan(it)),
+    };
     let request = DiffRequest { plan, rev: rev.or_else(|| named.clone()), staged, patch };
     let report = session.with_spinner(|| {
         diff::diff(&context, &request).map_err(|error| match &named {
-            // The word may have been meant as a plan or as a revision.
-            Some(name) if error.code() == "not-found" => {
+            // A single word may have been meant as a plan or as a revision.
+            Some(name) if n_words == 1 && error.code() == "not-found" => {
                 Error::NotFound { what: "plan or revision", name: name.clone(), nearest: None }
             }
             _ => error,
