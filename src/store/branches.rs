@@ -12,10 +12,12 @@ use crate::api::context::Context;
 use crate::api::error::Error;
 use crate::disk::Open;
 use crate::git::{
-    Branch, CatFile, Found, Git, GitError, LogQuery, LogReader, Oid, Stream, TreeEntry, read_tree_object,
+    Branch, CatFile, Found, Git, GitError, LogQuery, LogReader, Oid, RawChange, Stream, TreeEntry,
+    read_tree_object,
 };
 use crate::plan::file_name::{FileName, PLAN_FILE, classify};
 use crate::plan::id::{PlanId, StepId};
+use crate::plan::merge::{self, Identity};
 use crate::plan::model::Step;
 use crate::plan::read::{self, Content};
 use crate::plan::step_number::{NoRoom, StepNumber};
@@ -115,7 +117,7 @@ pub(crate) struct Elsewhere {
 }
 
 /// The versions of step files that unmerged commits wrote, and whose status differs from the status before these commits.
-/// Files that these commits created are included.
+/// Steps that these commits created are included.
 pub(crate) fn unmerged_steps(context: &Context) -> Result<Vec<Elsewhere>, Error> {
     let (git, head) = Git::with_head(context.plans.root())?;
     let Some(path) = git.relative(context.plans.root()) else { return Ok(Vec::new()) };
@@ -124,23 +126,42 @@ pub(crate) fn unmerged_steps(context: &Context) -> Result<Vec<Elsewhere>, Error>
         return Ok(Vec::new());
     }
     let mut objects = CatFile::open(&git)?;
-    let versions = versions(&git, &mut objects, (&path, head.commit.as_ref()), &branches)?;
-    // In `blobs`, each version is followed by its `base`, which is the version before the unmerged commits.
-    let blobs: Vec<_> = versions.iter().flat_map(|it| [it.blob.as_str(), it.base.as_str()]).collect();
-    let mut read = Vec::new();
-    objects.read_all(&blobs, |nth, object| {
-        let Version { id, path, .. } = &versions[nth / 2];
-        let content = object.blob().map(|bytes| Content::new(bytes, context.now));
-        read.push(content.map(|it| read::read_step_alone(id, path, it, &context.config.words)));
-        Ok(())
-    })?;
-    let found = read.chunks(2).zip(versions).filter_map(|(pair, version)| {
-        let [Some(step), base] = pair else { return None };
-        let is_new = base.as_ref().is_none_or(|it| it.status != step.status);
-        let of = || version.in_branches.iter().map(|it| branches[*it].clone()).collect();
-        is_new.then(|| Elsewhere { id: version.id.clone(), step: step.clone(), branches: of() })
+    let (versions, removed) = versions(&git, &mut objects, (&path, head.commit.as_ref()), &branches)?;
+    let steps = read_blobs(&mut objects, versions.iter().map(|it| &it.blob))?;
+    let bases = read_blobs(&mut objects, versions.iter().map(|it| &it.base))?;
+    // A moved step has a new file. The version before is then among the files that the commits removed. Of several, the oldest
+    // one counts, which is the last.
+    let removed = read_blobs(&mut objects, removed.iter())?;
+    let removed = removed.into_iter().flatten().filter_map(|it| Some((merge::identity(&it)?, it)));
+    let removed: BTreeMap<Identity, Vec<u8>> = removed.collect();
+    let found = versions.into_iter().zip(steps.iter().zip(&bases)).filter_map(|(version, (step, base))| {
+        let step = step.as_ref()?;
+        let read = |bytes: &Vec<u8>| {
+            let content = Content::new(bytes.clone(), context.now);
+            read::read_step_alone(&version.id, &version.path, content, &context.config.words)
+        };
+        let identity = merge::identity(step);
+        let is_moved = base.as_ref().is_none_or(|it| merge::identity(it) != identity);
+        let moved = identity.filter(|_| is_moved).and_then(|it| removed.get(&it));
+        let (base, step) = (moved.or(base.as_ref()).map(read), read(step));
+        let is_new = base.is_none_or(|it| it.status != step.status);
+        let branches = version.in_branches.iter().map(|it| branches[*it].clone()).collect();
+        is_new.then_some(Elsewhere { id: version.id, step, branches })
     });
     Ok(found.collect())
+}
+
+/// The bytes of the blobs; `None` for an object that is missing or not a blob.
+fn read_blobs<'a>(
+    objects: &mut CatFile,
+    of: impl Iterator<Item = &'a Oid>,
+) -> Result<Vec<Option<Vec<u8>>>, GitError> {
+    let mut read = Vec::new();
+    objects.read_all(&of.map(Oid::as_str).collect::<Vec<_>>(), |_, object| {
+        read.push(object.blob());
+        Ok(())
+    })?;
+    Ok(read)
 }
 
 struct Version {
@@ -153,13 +174,14 @@ struct Version {
     in_branches: Vec<usize>,
 }
 
-/// The step files that the unmerged commits of the branches wrote, each version once.
+/// The step files that the unmerged commits of the branches wrote, each version once; and the versions of the files that
+/// these commits removed, newest first, as they were before the unmerged commits.
 fn versions(
     git: &Git,
     objects: &mut CatFile,
     (path, head): (&Path, Option<&Oid>),
     branches: &[Branch],
-) -> Result<Vec<Version>, GitError> {
+) -> Result<(Vec<Version>, Vec<Oid>), GitError> {
     // `git log` runs while the trees are read.
     let written = Written::ask(git, path, head, branches)?;
     let of_head = head.cloned().map(|tip| Branch { name: String::new(), tip, at: 0, author: String::new() });
@@ -181,11 +203,11 @@ fn versions(
         }
     }
     if plans.is_empty() {
-        return Ok(Vec::new());
+        return Ok((Vec::new(), Vec::new()));
     }
     let directories: BTreeSet<_> = plans.keys().map(|it| it.1.clone()).collect();
     let directories = read_trees(objects, &directories.into_iter().collect::<Vec<_>>())?;
-    let written = written.read()?;
+    let (written, removed) = written.read()?;
     let mut versions: BTreeMap<(StepId, Oid), Version> = BTreeMap::new();
     for ((plan, directory), of) in plans {
         let Ok(plan) = std::str::from_utf8(&plan) else { continue };
@@ -207,7 +229,11 @@ fn versions(
     let mut versions: Vec<_> = versions.into_values().collect();
     // The branches are sorted by time, newest first, so sorting their positions sorts them by time.
     versions.iter_mut().for_each(|it| it.in_branches.sort_unstable());
-    Ok(versions)
+    // A file that these commits created and removed again, or renamed unchanged, has no earlier version.
+    let removed = removed
+        .into_iter()
+        .map(|it| Some(begun_with(&written, &it)).filter(|it| !it.is_null()).unwrap_or(it));
+    Ok((versions, removed.collect()))
 }
 
 /// The version of the file before the unmerged commits that led to `version`.
@@ -230,17 +256,21 @@ impl Written {
     }
 
     /// Returns, for each version of a file that these commits wrote, the version before it. A branch that is behind `HEAD`
-    /// can also have older versions from `HEAD`'s history. These are not included.
-    fn read(mut self) -> Result<HashMap<Oid, Oid>, GitError> {
-        let mut written = HashMap::new();
+    /// can also have older versions from `HEAD`'s history. These are not included. Also returns the versions of the step
+    /// files that these commits removed, newest first.
+    fn read(mut self) -> Result<(HashMap<Oid, Oid>, Vec<Oid>), GitError> {
+        let (mut written, mut removed) = (HashMap::new(), Vec::new());
         for entry in self.0.by_ref() {
-            let changes = entry?.changes.into_iter().filter(|it| !it.new.is_null());
+            let (gone, changed): (Vec<_>, Vec<_>) =
+                entry?.changes.into_iter().partition(|it| it.new.is_null());
             // `git log` lists the newest commit first. If several commits wrote the same version, the entry of the oldest
             // commit remains. It contains the version before all of these commits.
-            written.extend(changes.map(|it| (it.new, it.old)));
+            written.extend(changed.into_iter().map(|it| (it.new, it.old)));
+            let is_step = |it: &RawChange| it.path.rsplit(|it| *it == b'/').next().and_then(number).is_some();
+            removed.extend(gone.into_iter().filter(is_step).map(|it| it.old));
         }
         self.0.into_inner().finish()?;
-        Ok(written)
+        Ok((written, removed))
     }
 }
 

@@ -135,6 +135,39 @@ fn statuses_that_differ_on_other_branches_are_listed() {
 }
 
 #[test]
+fn a_step_with_another_number_on_a_branch_is_compared_with_the_same_step_here() {
+    let place = Place::new();
+    place.git_with(&["init", "-q", "-b", "main"]);
+    place.run("new p Alpha Beta Gamma Delta -q").ok();
+    place.run("done p:3").ok();
+    commit(&place, "Begin");
+    place.git_with(&["checkout", "-q", "-b", "b"]);
+    for line in [
+        "move p:1 --to 9",
+        "move p:2 --to 1",
+        "done p:1",
+        "move p:3 --to 8",
+        "add p Theirs --at 5 --no-branches",
+        "done p:5",
+        "move p --to q",
+        "skip q:4 -m later",
+    ] {
+        place.run(&format!("{line} -q")).ok();
+    }
+    commit(&place, "b");
+    place.git_with(&["checkout", "-q", "main"]);
+    place.write("plans/p/step-5.md", "---\nstatus: pending\ncreated_at: 2026-11-20T09:00:00Z\n---\n# Ours\n");
+    place.run("reopen p:3").ok();
+    let found: Vec<String> = branches(&place)
+        .as_array()
+        .into_iter()
+        .flatten()
+        .map(|it| ["id", "title", "here", "there"].map(|key| it[key].as_str().unwrap_or_default()).join(" "))
+        .collect();
+    assert_eq!(found, ["p:2 Beta pending completed", "p:4 Delta pending skipped"]);
+}
+
+#[test]
 fn a_branch_and_its_remote_are_listed_once_and_hostile_files_are_not_listed() {
     let place = repository();
     on_branch(&place, "feature", "done p:1");

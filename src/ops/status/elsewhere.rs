@@ -30,9 +30,29 @@ pub struct OnBranch {
 /// Steps whose status differs, newest first.
 pub(super) fn on_branches(context: &Context, plans: &Plans) -> Result<Vec<OnBranch>, Error> {
     let found = unmerged_steps(context)?;
-    let mut said: Vec<_> = found.iter().filter_map(|it| on_branch(plans.step(&it.id)?, it)).collect();
+    let mut said: Vec<_> = found.iter().filter_map(|it| on_branch(meant(plans, it)?, it)).collect();
     said.sort_unstable_by(|a, b| b.at.cmp(&a.at).then_with(|| (&a.id, &a.branch).cmp(&(&b.id, &b.branch))));
     Ok(said)
+}
+
+/// The step here that a branch has under the same or another id, or in a plan with another name.
+fn meant<'a>(plans: &'a Plans, there: &Elsewhere) -> Option<&'a Step> {
+    let named = plans.step(&there.id);
+    let step = &there.step;
+    if step.created_at.is_none() || named.is_some_and(|it| it.created_at.is_none()) {
+        return named;
+    }
+    let is_alike = |it: &Step| it.created_at == step.created_at && it.title == step.title;
+    if named.is_some_and(is_alike) {
+        return named;
+    }
+    let mut alike = plans.live().flat_map(|it| &it.steps).filter(|it| is_alike(it));
+    match (alike.next(), alike.next()) {
+        (Some(it), None) => Some(it),
+        (Some(_), Some(_)) => None,
+        // The branch, or someone here, changed the title.
+        (None, _) => named.filter(|it| it.created_at == step.created_at),
+    }
 }
 
 fn on_branch(here: &Step, there: &Elsewhere) -> Option<OnBranch> {
