@@ -12,6 +12,7 @@ use crate::plan::time::{Day, NotADay};
 use crate::plan::transitions::Verb;
 use crate::plan::words::{PlanStatus, Status, StepStatus, nearest};
 use crate::store::change_one_by_one::change_one_by_one;
+use crate::store::decision::Decision;
 use crate::store::fencing::{self, Caller, Owner};
 use crate::store::load::{self, DecisionFiles, LoadQuery, Overlay};
 use crate::store::plan_file::{self, PlanUpdate};
@@ -19,7 +20,7 @@ use crate::store::resolve::{self, Target};
 use crate::store::step_file::{self, Current, StepUpdate};
 use crate::store::sync::ending::{self, Fences, StatusChange};
 use crate::store::transaction::{self, ChangeReport, Mode};
-use crate::store::{new_step, plan_status, program, relink, typed_words};
+use crate::store::{new_step, plan_status, program, relink, steps_list_line, typed_words};
 use crate::text::header_edit::{Change, NewValue};
 use crate::text::{scalar, yaml};
 
@@ -177,7 +178,14 @@ fn write(context: &Context, request: &SetRequest, fences: &Fences) -> Result<Cha
             Target::Step(step) => {
                 let (by, claim) = (request.by.as_deref(), request.claim.as_deref());
                 let who = fences.caller(&step.id, Caller::of(context, &step.id, by, claim, request.force));
-                step_file::update(context, writing, &step, &|now| set_in_step(context, request, &who, now))
+                let decide =
+                    |now: Current<'_>| Ok(Decision::Write(set_in_step(context, request, &who, now)?, ()));
+                let written: Decision<_> = step_file::update_with(context, writing, &step, &decide)?;
+                let Decision::Write(done, ()) = written;
+                if request.key == "depends" && request.op != SetOp::Unset {
+                    steps_list_line::follow_depends(context, writing, &done.before, &done.after);
+                }
+                Ok(done.changed)
             }
         }
     })

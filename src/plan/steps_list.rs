@@ -182,6 +182,19 @@ pub(crate) fn with_changed_line(
     })
 }
 
+/// Returns a `plan.md` in which the line of a step states other dependencies, if it states any.
+pub(crate) fn with_depends(plan: &PlanId, file: &[u8], number: &StepNumber, depends: &[StepId]) -> Vec<u8> {
+    edited(plan, file, |body, lines| {
+        let states = |it: &Listed| it.depends.as_ref().is_some_and(|it| !it.is_empty());
+        let nth = lines.iter().position(|it| it.number == *number && states(it));
+        let retold = |nth: usize| {
+            let new = edit::NewText { title: &lines[nth].title, depends: Some(depends), is_unticked: false };
+            edit::retold(plan, body, lines, nth, &new)
+        };
+        nth.map(retold).unwrap_or_default()
+    })
+}
+
 /// Returns a `plan.md` in which a step's line has another number and is moved to its new place with its children;
 /// dependencies on the step are updated.
 pub(crate) fn with_moved(plan: &PlanId, file: &[u8], from: &StepNumber, to: &StepNumber) -> Vec<u8> {

@@ -4,14 +4,18 @@ use std::path::{Path, PathBuf};
 
 use crate::api::context::Context;
 use crate::api::error::Error;
+use crate::api::views::shown_path;
 use crate::disk::{DiskError, FileOp};
+use crate::plan::file_name::PLAN_FILE;
 use crate::plan::id::StepId;
 use crate::plan::model::{Plan, Step};
 use crate::plan::read;
 use crate::plan::step_number::StepNumber;
 use crate::plan::steps_list;
+use crate::store::decision::Decision;
+use crate::store::idempotency;
 use crate::store::relink::Gone;
-use crate::store::transaction;
+use crate::store::transaction::{self, Transaction};
 use crate::text::front_matter;
 
 /// Adds a line for a step, in the list's own style; `None` if the plan has no list, or if the list names the step
@@ -27,6 +31,27 @@ pub(crate) fn add(context: &Context, plan: &Plan, step: &Step) -> Result<Option<
     let after =
         steps_list::with_step(&plan.id, &before, &step.id.number, &step.title, step.depends_for_line());
     Ok((before != after).then_some(FileOp::Change { path, before, after }))
+}
+
+/// After a change of a step's `depends`, writes the new dependencies into the step's line, if the line states any. The step
+/// is written already, so if the list cannot be changed, a hint says so.
+pub(crate) fn follow_depends(context: &Context, writing: &mut Transaction<'_>, before: &Step, after: &Step) {
+    let id = &after.id;
+    let path = format!("{}/{PLAN_FILE}", id.plan);
+    if before.depends == after.depends || context.plans.read(Path::new(&path)).is_err() {
+        return;
+    }
+    idempotency::exclude_next_change(context);
+    let written = writing.change(&path, &|now: &[u8]| {
+        let with = steps_list::with_depends(&id.plan, now, &id.number, &after.depends);
+        Ok(if with == now { Decision::Leave(()) } else { Decision::<_, (), ()>::Write(with, ()) })
+    });
+    if written.is_err() {
+        let shown = shown_path(&context.root_name(), &path);
+        writing.hints.push(format!(
+            "the Steps list of {shown} could not be changed; it still has the old dependencies of {id}"
+        ));
+    }
 }
 
 /// Reads a `plan.md`, and refuses it while it is being saved: a partly saved file may lack the list.
