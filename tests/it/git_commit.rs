@@ -74,6 +74,25 @@ fn only_the_changed_plan_file_is_committed() {
 }
 
 #[test]
+fn the_message_says_that_a_step_was_moved() {
+    let place = repository();
+    place.run("add p New").ok();
+    commit(&place);
+    for (line, expected) in [
+        ("move p:3 --to 9", "plan(p): step 3 moved to 9\n\nPlan: p\nStep: p:3\nStep: p:9\n"),
+        (
+            "move p:9 --to 7 && done p:7",
+            "plan(p): step 7 completed\n\nPlan: p\nStep: p:9\nStep: p:7\nStatus: pending -> completed\n",
+        ),
+    ] {
+        line.split(" && ").for_each(|it| drop(place.run(it).ok()));
+        commit(&place);
+        let message = place.git_with(&["show", "-s", "--format=%B", "HEAD"]);
+        assert_eq!(message.trim_end(), expected.trim_end(), "{line}");
+    }
+}
+
+#[test]
 fn a_partly_staged_file_is_not_committed() {
     let place = repository();
     place.write("plans/p/step-1.md", STEP.replace("# One", "# One\n\nMine."));

@@ -33,7 +33,9 @@ struct Versions {
 /// What happened to one step's file.
 struct StepFact {
     id: StepId,
-    /// `added`, `removed`, `archived`, `restored` or `changed`, or the new status, such as `completed`.
+    /// The id before a move.
+    was: Option<StepId>,
+    /// `added`, `removed`, `moved`, `archived`, `restored` or `changed`, or the new status, such as `completed`.
     what: String,
     /// The status before and after, if it changed.
     status: Option<(Option<String>, String)>,
@@ -71,7 +73,19 @@ impl Facts {
             of.old = old.map(read).or(of.old.take());
             of.new = change.bytes.clone().map(read).or(of.new.take());
         }
-        let steps = versions.into_iter().map(|(id, it)| StepFact::of(id, &it)).collect();
+        let mut came_from = BTreeMap::new();
+        for (from, to) in moves(&versions) {
+            let old = versions.remove(&from).and_then(|it| it.old);
+            if let Some(of) = versions.get_mut(&to) {
+                of.old = old;
+                came_from.insert(to, from);
+            }
+        }
+        let fact = |(id, it): (StepId, Versions)| {
+            let was = came_from.get(&id).cloned();
+            StepFact::of(id, was, &it)
+        };
+        let steps = versions.into_iter().map(fact).collect();
         Ok(Self { plans, steps, plan_file })
     }
 
@@ -116,7 +130,7 @@ impl Facts {
     fn what(&self) -> String {
         match &self.steps[..] {
             [] => format!("plan {}", self.plan_file.unwrap_or("changed")),
-            [step] => format!("step {} {}", step.id.number, step.what),
+            [step] => step.in_words(),
             steps => {
                 let kinds: BTreeSet<_> = steps.iter().map(|it| it.what.as_str()).collect();
                 let what = if kinds.len() == 1 { steps[0].what.as_str() } else { "changed" };
@@ -136,7 +150,12 @@ impl Facts {
             // If there are several steps, each line names its step.
             let of =
                 |text: String| if self.steps.len() > 1 { format!("{} {text}", step.id.number) } else { text };
-            trailers.push(("Step", line(&step.id.to_string())));
+            trailers.extend(
+                [step.was.as_ref(), Some(&step.id)]
+                    .into_iter()
+                    .flatten()
+                    .map(|it| ("Step", line(&it.to_string()))),
+            );
             trailers.extend(status.map(|it| ("Status", line(&of(it)))));
             trailers.extend(step.attempt.clone().map(|it| ("Attempt", line(&of(it)))));
         }
@@ -145,27 +164,55 @@ impl Facts {
 }
 
 impl StepFact {
-    fn of(id: StepId, Versions { old, new }: &Versions) -> Self {
+    fn of(id: StepId, was: Option<StepId>, Versions { old, new }: &Versions) -> Self {
         let Some((now, is_archived)) = new else {
-            return Self { id, what: "removed".to_owned(), status: None, attempt: None };
+            return Self { id, was, what: "removed".to_owned(), status: None, attempt: None };
         };
+        let is_moved = was.is_some();
         let word = |it: &Step| it.status.word().to_owned();
-        let was = old.as_ref().map(|it| word(&it.0));
-        let changed = was.as_deref() != Some(&word(now));
-        let status = changed.then(|| (was.clone(), word(now)));
+        let before = old.as_ref().map(|it| word(&it.0));
+        let changed = before.as_deref() != Some(&word(now));
+        let status = changed.then(|| (before.clone(), word(now)));
         let was_archived = old.as_ref().map(|it| it.1);
-        let what = match (&was, changed) {
+        let what = match (&before, changed) {
             _ if was_archived == Some(false) && *is_archived => "archived".to_owned(),
             _ if was_archived == Some(true) && !is_archived => "restored".to_owned(),
             (None, _) if word(now) == "pending" => "added".to_owned(),
             (_, true) => word(now).replace('_', " "),
+            _ if is_moved => "moved".to_owned(),
             _ => "changed".to_owned(),
         };
         let old = old.as_ref().map(|it| &it.0);
         let n_before = old.map_or(0, |it| it.attempts.len());
         let newest = now.attempts.iter().skip(n_before).filter_map(|it| it.at).max();
-        Self { id, what, status, attempt: newest.map(|it| it.to_string()) }
+        Self { id, was, what, status, attempt: newest.map(|it| it.to_string()) }
     }
+
+    fn in_words(&self) -> String {
+        let number = &self.id.number;
+        match &self.was {
+            Some(was) if self.what == "moved" && was.number != *number => {
+                format!("step {} moved to {number}", was.number)
+            }
+            _ => format!("step {number} {}", self.what),
+        }
+    }
+}
+
+/// The steps whose file is gone and that are new under another id, each with both ids.
+fn moves(versions: &BTreeMap<StepId, Versions>) -> Vec<(StepId, StepId)> {
+    let gone = versions.iter().filter(|it| it.1.new.is_none());
+    let added: Vec<_> = versions.iter().filter(|it| it.1.old.is_none()).collect();
+    let one = |(from, it): (&StepId, &Versions)| {
+        let (old, _) = it.old.as_ref().filter(|it| it.0.created_at.is_some())?;
+        let is_same = |new: &Step| new.created_at == old.created_at && new.title == old.title;
+        let mut alike = added.iter().filter(|it| it.1.new.as_ref().is_some_and(|it| is_same(&it.0)));
+        match (alike.next(), alike.next()) {
+            (Some((to, _)), None) => Some((from.clone(), (*to).clone())),
+            _ => None,
+        }
+    };
+    gone.filter_map(one).collect()
 }
 
 /// The text on one line, without control characters, and cut to `most` characters.
