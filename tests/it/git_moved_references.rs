@@ -178,3 +178,65 @@ fn a_dependency_that_a_person_added_after_the_merge_stays() {
         assert_eq!(merge.depends("auth:2"), "auth:4");
     }
 }
+
+/// Each element of `commits` is one commit of the branch that is rebased.
+fn rebased(driver: Driver, ours: &str, commits: &[&[&str]]) -> Merge {
+    let texts: Vec<_> =
+        (1..).zip(["One", "Two", "Three"]).map(|(n, it)| step(&format!("auth:{n}"), it)).collect();
+    let list = step("auth", "Plan") + "\n## Steps\n\n- step-1: One\n- step-2: Two\n- step-3: Three\n";
+    let list = with(&list, &[("status: pending", "status: active")]);
+    let files =
+        [(PLAN, list.as_str()), (ONE, &texts[0]), (TWO, &texts[1]), ("plans/auth/step-3.md", &texts[2])];
+    let repository = Repository::new(driver, &files);
+    let change = |line: &str| assert_eq!(repository.planwatch(line).code, 0, "{line}");
+    repository.git("checkout -q -b theirs");
+    for commit in commits {
+        commit.iter().for_each(|it| change(it));
+        repository.commit(&[]);
+    }
+    repository.git("checkout -q main");
+    change(ours);
+    repository.commit(&[]);
+    repository.git("checkout -q theirs");
+    let mut ran = repository.try_git("rebase -q main");
+    for _ in commits {
+        if ran.code == 0 {
+            break;
+        }
+        let resolved = repository.planwatch("git resolve --renumber");
+        assert_eq!(resolved.code, 0, "{resolved:?}");
+        ran = repository.try_git("-c core.editor=true rebase --continue");
+    }
+    assert_eq!(ran.code, 0, "{ran:?}");
+    let ran = repository.planwatch("git resolve");
+    assert_eq!(ran.code, 0, "{ran:?}");
+    Merge { repository, said: ran.stdout }
+}
+
+#[test]
+fn a_dependency_in_a_later_commit_follows_a_step_that_the_rebase_renumbered() {
+    let ours = "add auth Ours --at 4";
+    let four = &["add auth Four --at 4"][..];
+    for driver in [Driver::None, Driver::Configured] {
+        for (commits, expected) in [
+            (&[four, &["add auth Last --at 9 --depends 4"]][..], &[("auth:9", "auth:5")][..]),
+            (&[four, &["set auth:1 depends+=4"], &["set auth:2 depends+=4"]], &[("auth:1", "auth:5")]),
+            (
+                &[&["add auth Four --at 4", "set auth:1 depends+=4"], &["note auth:1 Hm"]],
+                &[("auth:1", "auth:5")],
+            ),
+            (
+                &[four, &["add auth Five --at 5 --depends 4"], &["add auth Six --at 6 --depends 4,5"]],
+                &[("auth:5", "auth:4.5"), ("auth:6", "auth:4.5 auth:5")],
+            ),
+        ] {
+            let rebased = rebased(driver, ours, commits);
+            for (step, depends) in expected {
+                assert_eq!(rebased.depends(step), *depends, "{commits:?} {}", rebased.said);
+            }
+            let said = rebased.repository.planwatch("check").stdout;
+            assert_eq!(said, "no problems\n", "{commits:?} {}", rebased.said);
+            rebased.is_complete();
+        }
+    }
+}

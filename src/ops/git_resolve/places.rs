@@ -18,6 +18,7 @@
 //! | no file has a step's text | it is written again, with a free number if needed | `reunite`, `bring_back` |
 //! | a cherry-pick added a step that OURS already has | it is merged into the step of OURS | `reunite`, `join_picked` |
 //! | a side added a reference to a step that the other side moved | it gets the step's new number | `moves` |
+//! | a later commit of a rebase refers to a step that got another number | it gets the new number | `moves` |
 //!
 //! If a file was edited since the merge, or its versions conflict, `recover` adds only attempts and notes, and `reunite`
 //! does nothing. `bring_back` is an exception: if the versions of a missing step conflict, it writes the text of OURS with

@@ -202,7 +202,8 @@ pub(super) fn plan_of(directory: &Path) -> PlanId {
     PlanId::new(directory.file_name().map(|it| it.to_string_lossy().into_owned()).unwrap_or_default())
 }
 
-/// A number after this one that is free in the index and in the working tree, and not in `given`.
+/// A number after this one that is free in the index and in the working tree, and not in `given`. During a rebase, the
+/// number is also free in the branch's own last commit, so that no later commit adds a step with it.
 pub(super) fn free(
     resolving: &Resolving<'_>,
     directory: &Path,
@@ -211,7 +212,21 @@ pub(super) fn free(
 ) -> Result<StepNumber, Error> {
     let mut used = numbers_in(resolving, directory, &["--cached", "--others"])?;
     used.extend(given.values().cloned());
-    free_after(&used, number, &directory.file_name().unwrap_or_default().to_string_lossy())
+    let git = resolving.git;
+    let mut of_branch = BTreeSet::new();
+    if git.operation()? == Some("rebase")
+        && let Some(branch) = git.find_revision("ORIG_HEAD")?
+    {
+        let entries = git.tree_entries(&branch, &[resolving.plans.join(directory)])?;
+        of_branch.extend(entries.iter().filter_map(|it| number_of(Path::new(OsStr::from_bytes(&it.path)))));
+    }
+    loop {
+        let new = free_after(&used, number, &directory.file_name().unwrap_or_default().to_string_lossy())?;
+        if !of_branch.contains(&new) {
+            return Ok(new);
+        }
+        used.insert(new);
+    }
 }
 
 /// A number after `number` and before the next one in `used`.

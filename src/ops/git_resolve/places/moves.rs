@@ -1,7 +1,8 @@
 //! Steps that one side moved while the other side added references to them.
 //!
 //! The added references have the old number, which no step has now, or another step. A merge does not notice this. The steps
-//! whose numbers differ are found by identity, and the references get the new numbers.
+//! whose numbers differ are found by identity, and the references get the new numbers. The same holds after a rebase in
+//! which a new step got another number: later commits of the branch refer to it by the old one.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -46,10 +47,33 @@ pub(in crate::ops::git_resolve) fn follow(
         }
     }
     relinking::follow_moved(resolving, writing, by_ours, Cause::MovedByOurs, done)?;
-    relinking::follow_moved(resolving, writing, by_theirs, Cause::MovedByTheirs, done)
+    relinking::follow_moved(resolving, writing, by_theirs, Cause::MovedByTheirs, done)?;
+    if merging.replayed.is_none() {
+        return Ok(());
+    }
+    relinking::follow_moved(resolving, writing, places.renumbered_by_rebase(&before)?, Cause::Rebased, done)
 }
 
 impl Places<'_> {
+    /// The new steps of THEIRS that have another number since the rebase.
+    fn renumbered_by_rebase(&self, before: &Files) -> Result<Vec<Renumbered>, Error> {
+        let mut renumbered = Vec::new();
+        for directory in self.with_moves(&self.theirs)? {
+            let [base, ours, theirs] =
+                [before, &self.ours, &self.theirs].map(|it| self.committed(it, directory));
+            let (base, ours, theirs) = (base?, ours?, theirs?);
+            let now = self.in_working_tree(directory);
+            for identity in theirs.keys().filter(|it| !base.contains_key(it) && !ours.contains_key(it)) {
+                if let (Some((old, _)), Some((new, _))) = (single(&theirs, identity), single(&now, identity))
+                    && old != new
+                {
+                    renumbered.extend(Renumbered::in_rebase(old, new));
+                }
+            }
+        }
+        Ok(renumbered)
+    }
+
     /// The directories of live plans in which a side may have moved a step: the file of a step is gone, or is another step.
     fn with_moves<'f>(&self, before: &'f Files) -> Result<BTreeSet<&'f Path>, Error> {
         let mut directories = BTreeSet::new();

@@ -37,13 +37,16 @@ pub(in crate::ops::git_resolve) enum Cause {
     Added,
     MovedByOurs,
     MovedByTheirs,
+    /// While the commits of THEIRS were rebased, a step that they add got another number. The commits after that one still
+    /// have the old number.
+    Rebased,
 }
 
 impl Cause {
     /// The side whose references to the old number mean the step.
     fn referring(self) -> Side {
         match self {
-            Self::Added | Self::MovedByOurs => Side::Theirs,
+            Self::Added | Self::MovedByOurs | Self::Rebased => Side::Theirs,
             Self::MovedByTheirs => Side::Ours,
         }
     }
@@ -62,6 +65,8 @@ pub(in crate::ops::git_resolve) struct Renumbered {
     file: MovedFile,
     /// The path of the file with the old number.
     pub(super) path: PathBuf,
+    /// Whether the step's line in the Steps list has the new number already.
+    is_listed: bool,
 }
 
 impl Renumbered {
@@ -79,7 +84,22 @@ impl Renumbered {
         let name = old.file_name()?.to_string_lossy().into_owned();
         let file = MovedFile { plan: plan.clone(), from: name, to: file_name::step_file(&to) };
         let id = |number| StepId { plan: plan.clone(), number };
-        Some(Self { old: id(from), new: id(to), file, path: old.to_path_buf() })
+        Some(Self { old: id(from), new: id(to), file, path: old.to_path_buf(), is_listed: false })
+    }
+
+    /// Like [`Self::of`], for a step that a rebase renumbered.
+    pub(in crate::ops::git_resolve) fn in_rebase(old: &Path, new: &Path) -> Option<Self> {
+        Some(Self { is_listed: true, ..Self::of(old, new)? })
+    }
+
+    /// The change from the new number to the old one.
+    fn reversed(&self) -> Self {
+        let file = MovedFile {
+            plan: self.file.plan.clone(),
+            from: self.file.to.clone(),
+            to: self.file.from.clone(),
+        };
+        Self { old: self.new.clone(), new: self.old.clone(), file, path: self.path.clone(), ..*self }
     }
 
     fn gone(&self) -> Gone {
@@ -136,7 +156,7 @@ pub(super) fn followed(path: &Path, file: &[u8], steps: &[&Renumbered]) -> Optio
                 let own = StepId { plan: plan.clone(), number };
                 header_edit::edit(&file, &relink::changes(&file, &own, &it.old, new), STEP_KEYS).ok()
             }
-            None if plan == it.old.plan => {
+            None if plan == it.old.plan && !it.is_listed => {
                 Some(steps_list::with_moved(&plan, &file, &it.old.number, &it.new.number))
             }
             None => Some(steps_list::relinked(&plan, &file, &it.old, new)),
@@ -300,7 +320,9 @@ impl<'a> References<'a> {
         };
         match self.cause {
             Cause::Added => report_unclear(self.resolving, path, &unclear, done),
-            Cause::MovedByOurs | Cause::MovedByTheirs => self.report_unclear_moved(&unclear, done),
+            Cause::MovedByOurs | Cause::MovedByTheirs | Cause::Rebased => {
+                self.report_unclear_moved(&unclear, done)
+            }
         }
         Ok(())
     }
@@ -341,7 +363,10 @@ impl<'a> References<'a> {
 
     /// The file with the new numbers, and the steps whose references cannot be attributed to a side.
     fn edited<'s>(&self, now: &[u8], known: &Known, named: &[&'s Renumbered]) -> Edited<'s> {
-        let Whose { referring, both, mut unclear } = self.whose(now, known, named);
+        let Whose { referring, both, mut unclear } = match self.cause {
+            Cause::Rebased => self.whose_after_rebase(now, known, named),
+            _ => self.whose(now, known, named),
+        };
         let mut wanted = [&referring[..], &both[..]].concat();
         wanted.sort_by(|a, b| a.old.cmp(&b.old));
         if (known.is_conflicted || !both.is_empty())
@@ -387,6 +412,37 @@ impl<'a> References<'a> {
                 // The side that moved the step changed the references of the base, so this one is to another step.
                 _ => {}
             }
+        }
+        whose
+    }
+
+    /// The references of THEIRS that the rebase left as they were. If some of them have new numbers already, an old number
+    /// can be the new one of another step, so the others are unclear.
+    fn whose_after_rebase<'s>(&self, now: &[u8], known: &Known, named: &[&'s Renumbered]) -> Whose<'s> {
+        let mut whose = Whose { referring: Vec::new(), both: Vec::new(), unclear: Vec::new() };
+        let Some(theirs) = &known.theirs else { return whose };
+        let has = |file: &[u8], step: &Renumbered| refers(self.path, file, step);
+        let has_new = |file: &[u8], step: &Renumbered| has(file, &step.reversed());
+        let named: Vec<_> = named.iter().copied().filter(|it| has(theirs, it)).collect();
+        if named.iter().all(|it| has_new(now, it)) {
+            return whose;
+        }
+        let is_left = |it: &&Renumbered| has(now, it) && (has_new(theirs, it) || !has_new(now, it));
+        if !named.iter().all(is_left) {
+            whose.unclear = named.into_iter().filter(|it| has(now, it)).collect();
+            return whose;
+        }
+        for step in named {
+            let [base, ours] =
+                [&known.base, &known.ours].map(|it| it.as_ref().is_some_and(|it| has(it, step)));
+            let of = if base {
+                &mut whose.unclear
+            } else if ours {
+                &mut whose.both
+            } else {
+                &mut whose.referring
+            };
+            of.push(step);
         }
         whose
     }
