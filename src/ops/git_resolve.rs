@@ -83,6 +83,8 @@ struct Done {
     clean: Vec<PathBuf>,
     /// Files whose text this command has written. They contain no edits of a person.
     own: Vec<PathBuf>,
+    /// Files that got the version of the side whose step they contain, because git had paired them with another step.
+    unpaired: Vec<(PathBuf, Oid)>,
     diff: String,
 }
 
@@ -223,13 +225,13 @@ impl Resolving<'_> {
             let file = self.resolve(writing, &path, &stages)?;
             match file.state {
                 "resolved" => done.clean.push(path),
-                "number-taken" if request.renumber => taken.push((path, stages)),
+                "number-taken" => taken.push((path, stages)),
                 _ => {}
             }
             done.report(file);
         }
-        let stuck = places::rehome::rehome(self, writing, &taken, done)?;
-        taken.retain(|(path, _)| !done.clean.contains(path) && !stuck.contains(path));
+        let stuck = places::rehome::rehome(self, writing, &taken, request.renumber, done)?;
+        taken.retain(|(path, _)| request.renumber && !done.clean.contains(path) && !stuck.contains(path));
         places::place(self, writing, &partial, done)?;
         // In a dry run nothing was written, so these searches would find the old state.
         let searches = request.paths.is_empty() && !dry_run;

@@ -369,3 +369,65 @@ fn steps_whose_statuses_git_exchanged_get_their_own() {
     repository.git("commit -q --no-edit");
     assert_eq!(repository.git("status --porcelain"), "");
 }
+
+/// One of several steps that one command created, with more lines in its front matter.
+fn created(plan: &str, number: u32, title: &str, more: &str) -> String {
+    format!(
+        "---\nid: {plan}:{number}\nstatus: pending\ncreated_at: 2026-01-01T00:00:00Z\n{more}---\n# {title}\n"
+    )
+}
+
+const LONG_NOTE: &str = "notes:\n  - at: 2026-01-05T00:00:00Z\n    by: cy\n    text: a long note that says a lot about how the schema should look, and why\n";
+
+#[test]
+fn two_steps_that_git_took_for_one_moved_step_are_separated() {
+    let [alpha, beta, seventh, eighth] = [1, 2, 7, 8].map(|it| format!("plans/p/step-{it}.md"));
+    let steps = [(&*alpha, &*created("p", 1, "Alpha", "")), (&beta, &created("p", 2, "Beta", ""))];
+    let work = "assignee: joe\nverify:\n  - make alpha\nnotes:\n  - at: 2026-01-06T00:00:00Z\n    by: ann\n    text: use the new server\n";
+    for driver in [Driver::None, Driver::Configured] {
+        for is_worker_ours in [true, false] {
+            let repository = Repository::new(driver, &steps);
+            repository.git("checkout -q -b mover");
+            repository.git(&format!("mv {alpha} {seventh}"));
+            repository.git(&format!("mv {beta} {eighth}"));
+            repository.commit(&[
+                (&seventh, &created("p", 7, "Alpha", LONG_NOTE)),
+                (&eighth, &created("p", 8, "Beta", "")),
+            ]);
+            repository.git("checkout -q -b worker main");
+            repository.commit(&[(&alpha, &created("p", 1, "Alpha", work))]);
+            let (ours, theirs) = if is_worker_ours { ("worker", "mover") } else { ("mover", "worker") };
+            repository.git(&format!("checkout -q {ours}"));
+            let merged = repository.try_git(&format!("merge -q --no-edit {theirs}"));
+            assert_eq!(merged.code, i32::from(driver == Driver::Configured), "{merged:?}");
+            let ran = repository.planwatch("git resolve");
+            assert_eq!(ran.code, 0, "{ran:?}");
+            let [seventh, eighth] = [&seventh, &eighth].map(|it| repository.place.text(it));
+            assert_eq!(eighth, created("p", 8, "Beta", ""), "{ran:?}");
+            let has_it = |it: &&str| seventh.contains(it);
+            let work =
+                ["id: p:7\n", "# Alpha\n", "assignee: joe\n", "make alpha", "a long note", "the new server"];
+            assert!(work.iter().all(has_it), "{ran:?}{seventh}");
+            assert!(!repository.place.file(&alpha).exists() && !repository.place.file(&beta).exists());
+            repository.git("commit -q --no-edit -m resolved");
+            assert_eq!(repository.git("status --porcelain"), "");
+        }
+    }
+}
+
+#[test]
+fn a_step_that_one_side_moved_and_retitled_stays_a_conflict() {
+    const MOVED: &str = "plans/p/step-7.md";
+    const FIRST: &str = "plans/p/step-1.md";
+    let repository = Repository::new(Driver::Configured, &[(FIRST, &created("p", 1, "Alpha", LONG_NOTE))]);
+    repository.git("checkout -q -b theirs");
+    repository.git(&format!("mv {FIRST} {MOVED}"));
+    repository.commit(&[(MOVED, &created("p", 7, "Alfa", LONG_NOTE))]);
+    repository.git("checkout -q main");
+    repository.commit(&[(FIRST, &created("p", 1, "Alpha", &format!("assignee: joe\n{LONG_NOTE}")))]);
+    assert_eq!(repository.try_git("merge -q --no-edit theirs").code, 1);
+    let left = repository.place.text(MOVED);
+    let ran = repository.planwatch("git resolve --renumber");
+    assert!(ran.code == 1 && ran.stdout.contains("has moved the step and changed its title"), "{ran:?}");
+    assert_eq!((repository.place.text(MOVED), repository.conflicts()), (left, format!("{MOVED}\n")));
+}

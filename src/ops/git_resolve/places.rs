@@ -12,7 +12,7 @@
 //! | an attempt or note of a side is in none of the step's files | that side's version is merged into the step | `recover` |
 //! | a rebase lost an attempt or note of a file that is the same on both sides | it is merged into the step | `recover` |
 //! | a step that each side has once is there twice | the two are merged | `reunite`, `wrong` |
-//! | a step has a status that neither side has | it is merged again from both sides | `reunite`, `wrong` |
+//! | a step has a status that neither side has, or attempts of another step | it is merged again from both sides | `reunite`, `wrong` |
 //! | a step's attempts are in another file, such as its removed copy | they go into the step | `reunite`, `wrong` |
 //! | one side removed a step, and it is live | it is merged into its removed copy | `reunite`, `returned` |
 //! | no file has a step's text | it is written again, with a free number if needed | `reunite`, `bring_back` |
@@ -75,7 +75,8 @@ pub(super) fn place(
     if partial.is_empty() {
         return Ok(());
     }
-    let places = Places::read(resolving)?;
+    let mut places = Places::read(resolving)?;
+    places.settled.extend(done.unpaired.iter().cloned());
     let mut groups = places.groups(partial)?;
     // Removed steps come last. Their attempts go to the steps that replaced them, whose own conflicts must be resolved first.
     groups.sort_by_key(|it| it.target().is_some_and(|it| is_archived(it)));

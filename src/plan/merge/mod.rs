@@ -248,14 +248,19 @@ impl Sides<'_> {
     /// Whether the versions belong to one file. Sometimes they belong to two: git's rename detection pairs similar files,
     /// and two branches can use one name for two files.
     ///
-    /// A moved step has another id, but the same time of creation.
+    /// A moved step has another id, but the same time of creation. Steps that one command created have the same time, too,
+    /// so a version with another id must still have the title of the base, or its heading if `squash` made the version.
     fn are_one_file(&self) -> bool {
         let all = [self.base, self.ours, self.theirs];
         let [base, ours, theirs] = all.map(|it| it.text_of("created_at"));
-        // Steps created by one command have the same time, but different titles.
         let [named, own_name, their_name] = all.map(Side::title);
-        let is_moved = self.has_base && (named == own_name || named == their_name);
-        let [_, own_id, their_id] = all.map(|it| it.text_of("id"));
+        let [id, own_id, their_id] = all.map(|it| it.text_of("id"));
+        let is_step_of_base = |side: &Side<'_>| {
+            side.text_of("id") == id || side.title() == named || first_part(side.body) == named
+        };
+        let is_moved = self.has_base
+            && (named == own_name || named == their_name)
+            && [self.ours, self.theirs].into_iter().all(is_step_of_base);
         let ids_agree = own_id.is_none() || their_id.is_none() || own_id == their_id;
         let is_squashed =
             ids_agree && (has_heading(self.ours, self.theirs) || has_heading(self.theirs, self.ours));
@@ -318,6 +323,12 @@ pub fn missing_logs(version: &[u8], later: &[Vec<u8>]) -> bool {
 
 fn heading(body: &str) -> Option<String> {
     markdown::sections(body).title().map(str::to_owned)
+}
+
+/// The title of the step whose text comes first in a body that `squash` made: the second heading of level 1.
+fn first_part(body: &str) -> Option<String> {
+    let headings = markdown::sections(body).headings.into_iter().filter(|it| it.level == 1);
+    headings.map(|it| it.text).nth(1)
 }
 
 /// Identifies a step even if it gets another number, until `squash` or a person changes its title.

@@ -299,6 +299,19 @@ fn another_file_of_the_name_is_a_conflict() {
     let moved =
         merged(STEP, Some(&of("1", "pending", "01")), &of("2", "pending", "01"), &of("1", "completed", "01"));
     assert_eq!((text(&moved), moved.is_clean), (of("2", "completed", "01"), true));
+    // Steps that one command created differ in the title only.
+    let titled = |id: &str, title: &str| of(id, "pending", "01").replace("# Same", title);
+    let completed = of("1", "completed", "01");
+    for (title, is_other) in
+        [("# Other", true), ("# Both\n\n# Same", false), ("# Both\n\n# Other\n\n# Same", true)]
+    {
+        let base = of("1", "pending", "01");
+        let sides = [
+            merged(STEP, Some(&base), &titled("2", title), &completed),
+            merged(STEP, Some(&base), &completed, &titled("2", title)),
+        ];
+        assert_eq!(sides.map(|it| (it.is_other_file, it.is_clean)), [(is_other, !is_other); 2], "{title}");
+    }
     let picked = merged(STEP, None, &of("2", "pending", "01"), &of("2", "completed", "01"));
     assert_eq!((text(&picked), picked.is_clean), (of("2", "completed", "01"), true));
 }

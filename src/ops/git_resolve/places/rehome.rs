@@ -9,17 +9,20 @@ use crate::ops::git_resolve::{Done, ResolvedFile, Resolving, Stages, with_line_e
 use crate::plan::merge::{self, Merged, Versions};
 use crate::store::transaction::Transaction;
 
-/// For each step of THEIRS whose number is taken: if OURS already has the step under another number, merges the step into
-/// that file of OURS.
+/// Merges a step into the file that the other side has for it, if the other side has another step at its path.
 ///
-/// An example is a rebase in which the step that one commit adds was renumbered, and a later commit changes the step.
+/// If git took two different steps for one renamed file, only one side has the file's path. The file gets the step of that
+/// side. If both sides have the path, this happens only with `renumbers`: the file gets the step of OURS, and the step of
+/// THEIRS is merged if OURS already has it under another number. An example is a rebase in which the step that one commit
+/// adds was renumbered, and a later commit changes the step.
 ///
-/// Returns the files that stay in conflict, because both sides changed the same lines of a step that one of them moved. A
-/// new number for the step of THEIRS would leave that step in the plan twice.
+/// Returns the files that stay in conflict although they could get a new number, because that could leave a step in the plan
+/// twice: both sides changed the same lines of a step that one of them moved, or the file of a step is not found.
 pub(in crate::ops::git_resolve) fn rehome(
     resolving: &Resolving<'_>,
     writing: &mut Transaction<'_>,
     taken: &[(PathBuf, Stages)],
+    renumbers: bool,
     done: &mut Done,
 ) -> Result<Vec<PathBuf>, Error> {
     let mut stuck = Vec::new();
@@ -31,27 +34,42 @@ pub(in crate::ops::git_resolve) fn rehome(
     let before = files_of(resolving.git, base, &resolving.plans)?;
     for (path, stages) in taken {
         let [base, Some(ours), Some(theirs)] = stages else { continue };
+        let owner = places.owner(path);
+        if owner.is_none() && !renumbers {
+            continue;
+        }
         let sides = Sides {
             path,
             base: base.as_ref().map(|it| resolving.blob(it)).transpose()?,
             ours: resolving.own_version(path, ours, true)?.text,
             theirs: resolving.own_version(path, theirs, false)?.text,
         };
-        let open = match places.moved_by_ours(writing, &sides, stages, done)? {
-            Some(home) => Some(format!("their step is {} here", resolving.shown(&home))),
-            None => {
-                let home = places.moved_by_theirs(&before, &sides)?;
-                home.map(|it| format!("your step is {} there", resolving.shown(&it)))
-            }
+        let is_ours = owner != Some(Owner::Theirs);
+        let home = places.into_home(writing, &sides, stages, is_ours, done)?;
+        if home.is_none() && done.clean.contains(path) {
+            continue;
+        }
+        let decided = if let Some(home) = home.as_ref().filter(|_| is_ours) {
+            format!("their step is {} here, and {SAME_LINES}", resolving.shown(home))
+        } else if let Some(home) = home.map_or_else(|| places.moved_by_theirs(&before, &sides), |it| Ok(Some(it)))? {
+            format!("your step is {} there, and {SAME_LINES}", resolving.shown(&home))
+        } else if owner.is_some() {
+            DIFFERENT.to_owned()
+        } else {
+            continue;
         };
-        let Some(home) = open else { continue };
-        let decided = vec![format!("{home}, and both sides changed the same lines of it")];
+        let decided = vec![decided];
         let shown = resolving.shown(path);
         done.report(ResolvedFile { path: shown, state: "conflict", decided, renumbered: None });
         stuck.push(path.clone());
     }
     Ok(stuck)
 }
+
+const SAME_LINES: &str = "both sides changed the same lines of it";
+
+const DIFFERENT: &str = "one side has another step here, or has moved the step and changed its title; \
+    keep the text that is right";
 
 /// A file in which each side has another step.
 struct Sides<'a> {
@@ -61,34 +79,58 @@ struct Sides<'a> {
     theirs: Vec<u8>,
 }
 
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Owner {
+    Ours,
+    Theirs,
+}
+
 impl Places<'_> {
-    /// Merges the step of THEIRS into the file that OURS has for it. Returns this file if they do not merge.
-    fn moved_by_ours(
+    /// The side that has this path, if the other side lacks it.
+    fn owner(&self, path: &Path) -> Option<Owner> {
+        // While a stash is applied, the files of THEIRS are not known.
+        self.resolving.merging.as_ref()?;
+        match (self.ours.contains_key(path), self.theirs.contains_key(path)) {
+            (true, false) => Some(Owner::Ours),
+            (false, true) => Some(Owner::Theirs),
+            _ => None,
+        }
+    }
+
+    /// Gives the file the step of OURS, or of THEIRS, and merges the other side's step into the file that the first side has
+    /// for it. Returns this file if the two do not merge.
+    fn into_home(
         &self,
         writing: &mut Transaction<'_>,
         sides: &Sides<'_>,
         stages: &Stages,
+        is_ours: bool,
         done: &mut Done,
     ) -> Result<Option<PathBuf>, Error> {
         let (resolving, Sides { path, base, ours, theirs }) = (self.resolving, sides);
-        let is_known = |it: &Path| it != *path && self.ours.contains_key(it);
-        let Some((home, _)) = self.most_alike(path, [theirs, theirs], &is_known)? else { return Ok(None) };
+        let (kept, moved, files) =
+            if is_ours { (ours, theirs, &self.ours) } else { (theirs, ours, &self.theirs) };
+        let is_known = |it: &Path| it != *path && files.contains_key(it);
+        let Some((home, _)) = self.most_alike(path, [moved, moved], &is_known)? else { return Ok(None) };
         let plans = &resolving.context.plans;
         let (here, there) = (plans.read(path)?.bytes, plans.read(&home)?.bytes);
         resolving.check_as_left(path, stages, &here)?;
-        let base = base.as_deref().filter(|it| merge::likeness(it, theirs) > 0);
-        let merged = self.merged_at(&home, base, &there, theirs)?;
+        let base = base.as_deref().filter(|it| merge::likeness(it, moved) > 0);
+        let merged = self.merged_at(&home, base, &there, moved)?;
         if !merged.is_clean {
             return Ok(Some(home));
         }
-        let kept = with_line_ends_of(&here, ours);
+        let kept = with_line_ends_of(&here, kept);
         let changes =
             [(path.to_path_buf(), here, kept), (home.clone(), there, named_by(&home, merged.bytes)?)];
         let changes = changes.into_iter().filter(|(_, before, after)| before != after);
         let ops = changes.map(|(path, before, after)| FileOp::Change { path, before, after });
         writing.batch("git resolve", ops.collect())?;
-        let decided = format!("their step is already in {}", resolving.shown(&home));
+        let whose = if is_ours { "their step is already in" } else { "your step is now in" };
+        let decided = format!("{whose} {}", resolving.shown(&home));
         done.set_resolved(&resolving.shown(path), Some(&decided), None);
+        done.unpaired.extend(files.get(*path).map(|oid| (path.to_path_buf(), oid.clone())));
+        done.own.push(path.to_path_buf());
         done.clean.extend([path.to_path_buf(), home]);
         Ok(None)
     }

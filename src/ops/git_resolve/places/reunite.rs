@@ -44,7 +44,8 @@ pub(in crate::ops::git_resolve) fn reunite(
             let known = single(&known, &identity);
             match (single(&ours, &identity), single(&theirs, &identity)) {
                 (Some(own), Some(other)) => {
-                    if let Some(group) = places.wrong(known, own, other, &now)? {
+                    let is_mixed = is_mixed(&now, [own, other], [&ours, &theirs]);
+                    if let Some(group) = places.wrong(known, own, other, &now, is_mixed)? {
                         places.settle_again(writing, group, &now, done)?;
                     }
                 }
@@ -64,6 +65,18 @@ pub(in crate::ops::git_resolve) fn reunite(
         places.bring_all_back(writing, directory, [&known, &ours, &theirs], done)?;
     }
     if merging.is_picked { places.join_picked(writing, done) } else { Ok(()) }
+}
+
+/// Whether git merged attempts or notes of another step into a step's file.
+fn is_mixed(now: &[(PathBuf, Vec<u8>)], versions: [&(PathBuf, Vec<u8>); 2], sides: [&Steps; 2]) -> bool {
+    let [(_, text)] = now else { return false };
+    let of_step = versions.map(|it| it.1.clone());
+    // A person may have squashed other steps into this one.
+    if !merge::missing_logs(text, &of_step) || merge::holds_more_steps(text, &versions[0].1) {
+        return false;
+    }
+    let all: Vec<_> = sides.into_iter().flat_map(BTreeMap::values).flatten().map(|it| it.1.clone()).collect();
+    !merge::missing_logs(text, &all)
 }
 
 /// The path that a step gets: the one to which a side moved it. If both sides moved it, OURS wins.
@@ -88,7 +101,7 @@ impl Places<'_> {
             for (identity, now) in self.in_working_tree(directory) {
                 let (Some(own), [_, _]) = (single(&ours, &identity), now.as_slice()) else { continue };
                 let Some(picked) = now.iter().find(|it| it.0 != own.0) else { continue };
-                if let Some(group) = self.wrong(None, own, picked, &now)? {
+                if let Some(group) = self.wrong(None, own, picked, &now, false)? {
                     self.settle_again(writing, group, &now, done)?;
                 }
             }
@@ -120,15 +133,16 @@ impl Places<'_> {
         self.settle_all(writing, vec![group], done)
     }
 
-    /// The step as a group to merge again, if it is wrong in the working tree. It is wrong in three cases: it is there
-    /// twice, its status is that of neither side, or git put one of its attempts or notes into another file, such as its
-    /// removed copy.
+    /// The step as a group to merge again, if it is wrong in the working tree. It is wrong in four cases: it is there
+    /// twice, its status is that of neither side, it has attempts or notes of another step (`is_mixed`), or git put one of
+    /// its own into another file, such as its removed copy.
     fn wrong(
         &self,
         known: Option<&(PathBuf, Vec<u8>)>,
         own: &(PathBuf, Vec<u8>),
         other: &(PathBuf, Vec<u8>),
         now: &[(PathBuf, Vec<u8>)],
+        is_mixed: bool,
     ) -> Result<Option<Group>, Error> {
         let wanted = place_of(known, own, other);
         let target = now.iter().find(|it| it.0 == *wanted).or(now.first());
@@ -140,7 +154,7 @@ impl Places<'_> {
             // two texts are those of the sides.
             let are_sides = [(&own.1, &other.1), (&other.1, &own.1)].contains(&(text, twin));
             (known.filter(|_| are_sides), text, twin)
-        } else if !statuses.contains(&merge::status_of(text)) {
+        } else if is_mixed || !statuses.contains(&merge::status_of(text)) {
             // Git mixed it with another step.
             (known, &own.1, &other.1)
         } else if self.went_elsewhere(own, text)? {
