@@ -150,7 +150,15 @@ fn dependencies_between_two_steps_that_were_moved_to_one_number_follow_the_right
 
 /// The resolved merge of two branches of a plan with two steps.
 fn resolved(ours: impl Fn(&Repository), theirs: impl Fn(&Repository)) -> Repository {
-    let first = with(BASE, &[("id: auth:2", "id: auth:1"), ("depends:\n  - 1\n", ""), ("# Schema", "# One")]);
+    let first = with(
+        BASE,
+        &[
+            ("id: auth:2", "id: auth:1"),
+            ("depends:\n  - 1\n", ""),
+            ("title: Schema", "title: One"),
+            ("# Schema", "# One"),
+        ],
+    );
     let files = [(PLAN, LIST), ("plans/auth/step-1.md", &first), (STEP, BASE)];
     let repository = Repository::new(Driver::None, &files);
     repository.git("checkout -q -b theirs");
@@ -176,6 +184,27 @@ fn a_moved_step_of_a_plan_that_the_other_side_archived_keeps_its_new_number() {
         assert_eq!(repository.place.text("plans/_archive/auth/step-4.md"), numbered(BASE, "4"));
         assert!(!repository.place.file("plans/_archive/auth/step-2.md").exists());
         assert!(repository.place.text("plans/_archive/auth/plan.md").contains("step-4: Two"));
+    }
+}
+
+#[test]
+fn a_step_that_only_theirs_moved_has_the_new_number_if_git_sees_no_rename() {
+    let body = |step: &str| {
+        let end = step.find("First words.").unwrap();
+        format!("{}{}", &step[..end], "As THEIRS describe it.\n".repeat(30))
+    };
+    let moved = |it: &Repository| {
+        it.git(&format!("mv {STEP} plans/auth/step-4.md"));
+        it.place.write("plans/auth/step-4.md", body(&numbered(BASE, "4")));
+        it.place.write(PLAN, with(LIST, &[("step-2: Two", "step-4: Two")]));
+    };
+    let worked = |it: &Repository| it.place.write(STEP, with(BASE, &[("[db]", "[db, sql]")]));
+    for repository in [resolved(moved, worked), resolved(worked, moved)] {
+        assert_eq!(
+            repository.place.text("plans/auth/step-4.md"),
+            body(&numbered(&with(BASE, &[("[db]", "[db, sql]")]), "4"))
+        );
+        assert!(!repository.place.file(STEP).exists());
     }
 }
 

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use super::is_archived;
+use crate::ops::git_resolve::renumber::plan_of;
 use crate::plan::id;
 use crate::plan::merge;
 use crate::store::changed_after_removal::number_of;
@@ -51,13 +52,14 @@ fn chosen<'p>(
     let holds_more = |text: &[u8], removed: &[u8]| {
         base.is_some_and(|it| merge::holds_more_steps(text, it)) && merge::holds_more_steps(text, removed)
     };
+    let old = base.and_then(merge::id_of).and_then(|it| id::read_step_id(&it));
+    let has_old_number = old.as_ref().is_some_and(|it| number_of(own).as_ref() == Some(&it.number));
+    let is_of_old_plan = || own.parent().map(plan_of) == old.as_ref().map(|it| it.plan.clone());
+    let are_of_one_plan = own.parent() == other.parent();
     match (is_archived(own), is_archived(other)) {
-        // One side archived the plan, and one side moved the step. The merged files of the plan have the step's new number.
-        (true, true) if own.parent() == other.parent() => {
-            let old = base.and_then(merge::id_of).and_then(|it| id::read_step_id(&it)).map(|it| it.number);
-            if old.is_some() && old == number_of(own) { other } else { own }
-        }
-        (true, true) => own.min(other),
+        (true, true) if !are_of_one_plan => own.min(other),
+        // Only THEIRS moved the step. If one side archived the plan, the plan's merged files have the new number, too.
+        (true, true) | (false, false) if has_old_number && (are_of_one_plan || is_of_old_plan()) => other,
         (false, true) if holds_more(ours, theirs) => own,
         (true, false) if holds_more(theirs, ours) => other,
         (false, true) => other,
