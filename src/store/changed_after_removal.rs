@@ -1,16 +1,17 @@
 //! Finds steps that were removed, squashed or archived, and whose files changed afterwards.
 //!
 //! If another branch changed such a step, git merges the change into the step's copy below `_archive` and reports no
-//! conflict. The first version of the copy in the history is the version that was removed.
+//! conflict. The first version of the copy in the history is the version that was removed. If another branch added a step to
+//! a plan that was archived or removed, git puts the new file into the plan's new directory.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use crate::api::context::Context;
 use crate::api::error::{Error, few};
-use crate::git::{Git, LogQuery, Oid};
+use crate::git::{Blobs, Git, LogQuery, Oid};
 use crate::plan::file_name::{self, FileName, PLAN_FILE};
 use crate::plan::id::{PlanId, StepId};
 use crate::plan::merge;
@@ -20,7 +21,7 @@ use crate::plan::time::Time;
 use crate::store::removed::{self, ARCHIVE};
 use crate::text::typed::shell_word;
 
-/// A removed step that was changed after its removal.
+/// A removed step that was changed after its removal, or a step that was added to an archived or removed plan.
 pub(crate) struct Changed {
     pub(crate) id: StepId,
     /// Relative to the plans directory.
@@ -29,7 +30,8 @@ pub(crate) struct Changed {
     /// The version that was removed. `None` if it is not known, or if it has the same lines as the present version.
     pub(crate) before: Option<Vec<u8>>,
     pub(crate) now: Vec<u8>,
-    /// The changes since the removal, each in a few words.
+    /// The changes since the removal, each in a few words. Empty if the step was added after its plan was archived or
+    /// removed.
     changes: Vec<String>,
 }
 
@@ -52,7 +54,7 @@ pub(crate) fn problems(context: &Context) -> Result<Vec<Problem>, Error> {
 
 /// Finds the copies that differ from the version that was removed. If no such difference is known, the copy of a removed
 /// step is found if it has attempts, notes or confirmations that are later than the removal. [`Changed::unless_carried`]
-/// then leaves out some squashed steps.
+/// then leaves out some squashed steps. Also finds the steps that were added after their plan was archived or removed.
 pub(crate) fn find(context: &Context) -> Result<Vec<Changed>, Error> {
     let git = Git::at(context.plans.root())?;
     let plans = git.relative(context.plans.root()).unwrap_or_default();
@@ -69,9 +71,11 @@ pub(crate) fn find(context: &Context) -> Result<Vec<Changed>, Error> {
         .collect();
     let removed_as = if copies.is_empty() { BTreeMap::new() } else { removed_as(&git, &archive, &inside)? };
     let (mut found, blobs) = (Vec::new(), git.blobs());
+    let from_merges = from_merges(&git, &archive, &copies, &removed_as, &inside)?;
     for ((copy, path), oid) in copies {
         let before = removed_as.get(&path).filter(|it| **it != oid);
-        if before.is_none() && copy.removed_at.is_none() {
+        let is_from_merge = from_merges.contains(&path);
+        if before.is_none() && copy.removed_at.is_none() && !is_from_merge {
             continue;
         }
         // If the file is gone, the step was restored.
@@ -80,8 +84,12 @@ pub(crate) fn find(context: &Context) -> Result<Vec<Changed>, Error> {
         let before = before.map(|it| blobs.find(it.as_str().as_bytes())).transpose()?.flatten();
         let before = before.filter(|it| !same_lines(it, &now));
         let changes = changes(before.as_deref(), &now, copy.removed_at);
-        if !changes.is_empty() {
-            let way = copy.way(context, &path, &now);
+        let way = copy.way(context, &path, &now);
+        let is_new = || match way {
+            Way::Archived | Way::WithPlan(_) => is_new(&blobs, &removed_as, &path, &now),
+            Way::Alone | Way::Squashed(_) => Ok(false),
+        };
+        if !changes.is_empty() || is_from_merge && is_new()? {
             found.extend(Changed { id: copy.id, path, way, before, now, changes }.unless_carried(context));
         }
     }
@@ -114,6 +122,42 @@ fn removed_as(git: &Git, archive: &Path, inside: Inside<'_>) -> Result<BTreeMap<
         }
     }
     Ok(first)
+}
+
+/// The copies that only merge commits made, in directories of which other copies were made by ordinary commits.
+fn from_merges(
+    git: &Git,
+    archive: &Path,
+    copies: &[((Copy, PathBuf), Oid)],
+    removed_as: &BTreeMap<PathBuf, Oid>,
+    inside: Inside<'_>,
+) -> Result<BTreeSet<PathBuf>, Error> {
+    let directories: BTreeSet<_> = removed_as.keys().filter_map(|it| it.parent()).collect();
+    let is_added = |it: &&PathBuf| {
+        !removed_as.contains_key(*it) && it.parent().is_some_and(|it| directories.contains(it))
+    };
+    let added: BTreeSet<_> = copies.iter().map(|((_, path), _)| path).filter(is_added).cloned().collect();
+    let Some(head) = git.head_commit()?.filter(|_| !added.is_empty()) else { return Ok(BTreeSet::new()) };
+    // A copy that is not committed yet was not made by a merge commit.
+    let committed = git.tree_entries(&head, &[archive])?.into_iter();
+    Ok(committed.filter_map(|it| inside(&it.path)).map(|it| it.1).filter(|it| added.contains(it)).collect())
+}
+
+/// Whether no step that was archived or removed together with the plan is this step. If one side of a merge moved a step
+/// and the other side archived the plan, the copy with the new number is not a new step.
+fn is_new(
+    blobs: &Blobs<'_>,
+    removed_as: &BTreeMap<PathBuf, Oid>,
+    path: &Path,
+    now: &[u8],
+) -> Result<bool, Error> {
+    for (_, oid) in removed_as.iter().filter(|it| it.0.parent() == path.parent()) {
+        let Some(removed) = blobs.find(oid.as_str().as_bytes())? else { continue };
+        if merge::likeness(&removed, now) > 0 || merge::holds_step(now, &removed) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 /// A step's file in the archive, identified by its path.
@@ -194,12 +238,12 @@ impl Changed {
                 let message = format!("`{id}` changed after it was squashed: {changes}");
                 (message, format!("{restore} adds its attempts and notes to step {number}"))
             }
-            Way::WithPlan(_) => {
-                let message = format!("`{id}` changed after its plan was removed: {changes}");
-                (message, format!("{restore} restores the plan"))
-            }
-            Way::Archived => {
-                let message = format!("`{id}` changed after its plan was archived: {changes}");
+            Way::WithPlan(_) | Way::Archived => {
+                let closed = if self.way == Way::Archived { "archived" } else { "removed" };
+                let message = match changes.is_empty() {
+                    true => format!("`{id}` was added after its plan was {closed}"),
+                    false => format!("`{id}` changed after its plan was {closed}: {changes}"),
+                };
                 (message, format!("{restore} restores the plan"))
             }
         };
@@ -218,6 +262,11 @@ pub(crate) fn number_of(path: &Path) -> Option<StepNumber> {
 pub(crate) fn plan_name(path: &Path) -> Option<&OsStr> {
     let path = path.strip_prefix(ARCHIVE).unwrap_or(path);
     path.iter().next().filter(|_| path.iter().count() > 1)
+}
+
+/// The step whose removed or archived file has this path.
+pub(crate) fn id_of_copy(path: &Path) -> Option<StepId> {
+    Copy::of(path).map(|it| it.id)
 }
 
 /// The live step into which `squash` merged a removed step. The earlier version of the live step is in the same

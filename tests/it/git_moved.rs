@@ -184,6 +184,7 @@ fn a_moved_step_of_a_plan_that_the_other_side_archived_keeps_its_new_number() {
         assert_eq!(repository.place.text("plans/_archive/auth/step-4.md"), numbered(BASE, "4"));
         assert!(!repository.place.file("plans/_archive/auth/step-2.md").exists());
         assert!(repository.place.text("plans/_archive/auth/plan.md").contains("step-4: Two"));
+        assert_eq!(repository.planwatch("check --git --json").json()["problems"], serde_json::json!([]));
     }
 }
 

@@ -187,3 +187,39 @@ fn only_a_step_that_changed_after_its_removal_is_restored() {
     let ran = outside.run("check --git");
     assert_eq!((ran.code, ran.stderr.contains("not-a-repository")), (3, true), "{ran:?}");
 }
+
+#[test]
+fn a_step_that_was_added_to_a_plan_that_another_branch_archived_or_removed_is_reported() {
+    let new =
+        with(BASE, &[("id: auth:2", "id: auth:3"), ("title: Schema", "title: Fix"), ("# Schema", "# Fix")]);
+    let archived = ("archive auth", "plans/_archive/auth/step-3.md", "archived");
+    let removed = ("remove auth --yes", "plans/_archive/auth/removed-20261121T120000Z/step-3.md", "removed");
+    for (line, path, closed) in [archived, removed] {
+        for is_adder_ours in [true, false] {
+            let repository = repository(Driver::None);
+            repository.git("checkout -q -b closer");
+            repository.planwatch(line).ok_code();
+            repository.commit(&[]);
+            repository.git("checkout -q -b adder main");
+            repository.commit(&[("plans/auth/step-3.md", &new)]);
+            let (ours, theirs) = if is_adder_ours { ("adder", "closer") } else { ("closer", "adder") };
+            repository.git(&format!("checkout -q {ours}"));
+            assert_eq!(repository.try_git(&format!("merge -q --no-edit {theirs}")).code, 1);
+            let ran = repository.planwatch("git resolve");
+            assert_eq!((ran.code, ran.stdout.contains("git resolve --restore auth:3")), (0, true), "{ran:?}");
+            assert_eq!(repository.place.text(path), new);
+            repository.git("commit -q --no-edit");
+            let words = format!("`auth:3` was added after its plan was {closed}");
+            is_reported(&repository, path, &[&words, "git resolve --restore auth:3` restores the plan"]);
+            repository.planwatch("git resolve --restore auth:3").ok_code();
+            assert_eq!(repository.place.text("plans/auth/step-3.md"), new);
+            assert_eq!(problems(&repository), Vec::<Value>::new());
+            // Nothing is reported if the plan is archived or removed again, committed or not.
+            repository.commit(&[]);
+            later(&repository, line);
+            assert_eq!(problems(&repository), Vec::<Value>::new());
+            repository.commit(&[]);
+            assert_eq!(problems(&repository), Vec::<Value>::new());
+        }
+    }
+}

@@ -45,6 +45,7 @@ use crate::store::changed_after_removal::{self, number_of, plan_name};
 use crate::store::relink;
 use crate::store::removed::ARCHIVE;
 use crate::store::transaction::{self, Transaction};
+use crate::text::typed::shell_word;
 
 mod group;
 pub(super) mod moves;
@@ -290,9 +291,19 @@ impl<'a> Places<'a> {
             }
             (one, other) => {
                 let text = one.as_ref().or(other.as_ref()).map(|(_, text)| text.clone()).unwrap_or_default();
-                // If neither side has the path, git has moved the file into the directory of a renamed plan.
+                // If neither side has the path, git has moved the file into the new directory of the plan.
                 let is_new = !self.ours.contains_key(target) && !self.theirs.contains_key(target);
-                (if is_new { named_by(target, text)? } else { text }, vec!["kept".to_owned()])
+                let decided = match changed_after_removal::id_of_copy(target)
+                    .filter(|_| is_new && group.base.is_none())
+                {
+                    Some(id) => format!(
+                        "a new step of a plan that the other side archived or removed; \
+                        after the commit, `planwatch git resolve --restore {}` restores the plan",
+                        shell_word(&id)
+                    ),
+                    None => "kept".to_owned(),
+                };
+                (if is_new { named_by(target, text)? } else { text }, vec![decided])
             }
         };
         let lost = self.lost(&group, target);
