@@ -278,8 +278,14 @@ pub(crate) fn successor(context: &Context, removed: &Path, text: &[u8]) -> Optio
 }
 
 /// Like [`successor`], but also finds a step that has another number now. For that, it reads all steps of the plan.
-pub(crate) fn moved_successor(context: &Context, removed: &Path, text: &[u8]) -> Option<PathBuf> {
-    let all = |plan: &Path, _: &Path| {
+/// The plan may have another directory now, too.
+pub(crate) fn moved_successor(
+    context: &Context,
+    plan: &Path,
+    removed: &Path,
+    text: &[u8],
+) -> Option<PathBuf> {
+    let all = |_: &Path, _: &Path| {
         let names = context.plans.names(plan).into_iter().map(|it| plan.join(it));
         names.filter(|it| number_of(it).is_some()).collect()
     };

@@ -1,7 +1,7 @@
 //! `git resolve` where one side moved a step to a number that the other side gave to a new step, or added a step with the
 //! number that a moved step had; and where one side archived or renamed the plan.
 
-use crate::git_merge::{BASE, Driver, LIST, PLAN, Repository, STEP, with};
+use crate::git_merge::{BASE, Driver, END, LIST, PLAN, Repository, STEP, attempt, attempts, with};
 use crate::git_places::{NEW, NEXT, OUR_STEP, THEIR_STEP, done};
 
 /// The merge of two branches. Each side first moves files, and then writes files.
@@ -216,6 +216,51 @@ fn a_new_step_of_a_plan_that_the_other_side_renamed_gets_the_id_of_its_file() {
     let new = with(OUR_STEP, &[("auth:9", "login:9")]);
     for repository in [resolved(renames, adds), resolved(adds, renames)] {
         assert_eq!(repository.place.text("plans/login/step-9.md"), new);
+    }
+}
+
+#[test]
+fn what_one_side_did_to_a_step_is_kept_if_the_other_side_renamed_the_plan_and_worked_on_the_step() {
+    let body = |step: &str| with(step, &[("First words.\n", &"As the worker describes it.\n".repeat(30))]);
+    let tried = attempts(&[&attempt("02", "ann", "failed")]);
+    // The texts differ so much that git does not see that the worker's plan contains the step.
+    let renames = |it: &Repository| {
+        it.planwatch("move auth --to login").ok_code();
+        let step = with(BASE, &[("id: auth:2", "id: login:2"), (END, &tried)]);
+        it.place.write("plans/login/step-2.md", body(&step));
+    };
+    let copy = "plans/_archive/auth/removed-20261121T120000Z/step-2.md";
+    for (line, home, id) in [
+        ("move auth:2 --to 4", "plans/login/step-4.md", "login:4"),
+        ("remove auth:2", copy, "login:2"),
+        ("squash auth 1 2 --title Both", copy, "login:2"),
+        ("archive auth --force", "plans/_archive/auth/step-2.md", "auth:2"),
+        ("move auth --to account", "", ""),
+    ] {
+        let other = |it: &Repository| it.planwatch(line).ok_code();
+        for is_renamer_ours in [true, false] {
+            let repository =
+                if is_renamer_ours { resolved(renames, other) } else { resolved(other, renames) };
+            let (home, id) = match (home, is_renamer_ours) {
+                ("", true) => ("plans/login/step-2.md", "login:2"),
+                ("", false) => ("plans/account/step-2.md", "account:2"),
+                _ => (home, id),
+            };
+            let step = repository.place.text(home);
+            assert_eq!(
+                step,
+                body(&with(BASE, &[("id: auth:2", &format!("id: {id}")), (END, &tried)])),
+                "{line}"
+            );
+            let files = repository.git("ls-files plans");
+            let has_attempt = |it: &&str| repository.place.text(it).contains("by: ann");
+            let both = line.starts_with("squash").then_some("plans/login/step-1.md");
+            let expected: Vec<_> = [home].into_iter().chain(both).collect();
+            assert_eq!(files.lines().filter(has_attempt).collect::<Vec<_>>(), expected, "{line}: {files}");
+            let plans = if line.starts_with("archive") { 0 } else { 1 };
+            let live = files.lines().filter(|it| it.ends_with("/plan.md") && !it.contains("_archive"));
+            assert_eq!((live.count(), files.contains("plans/auth/")), (plans, false), "{line}: {files}");
+        }
     }
 }
 

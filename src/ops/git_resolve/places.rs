@@ -12,7 +12,7 @@
 //! | an attempt or note of a side is in none of the step's files | that side's version is merged into the step | `recover` |
 //! | a rebase lost an attempt or note of a file that is the same on both sides | it is merged into the step | `recover` |
 //! | a step that each side has once is there twice | the two are merged | `reunite`, `wrong` |
-//! | a step has a status that neither side has, or attempts of another step | it is merged again from both sides | `reunite`, `wrong` |
+//! | a step has another step's status or attempts | it is merged again from both sides | `reunite`, `wrong` |
 //! | a step's attempts are in another file, such as its removed copy | they go into the step | `reunite`, `wrong` |
 //! | one side removed a step, and it is live | it is merged into its removed copy | `reunite`, `returned` |
 //! | no file has a step's text | it is written again, with a free number if needed | `reunite`, `bring_back` |
@@ -41,7 +41,7 @@ use crate::plan::id::StepId;
 use crate::plan::merge::{self, Versions, markers};
 use crate::plan::read::STEP_KEYS;
 use crate::plan::steps_list;
-use crate::store::changed_after_removal::{self, number_of, plan_name};
+use crate::store::changed_after_removal::{self, number_of};
 use crate::store::relink;
 use crate::store::removed::ARCHIVE;
 use crate::store::transaction::{self, Transaction};
@@ -49,11 +49,13 @@ use crate::text::typed::shell_word;
 
 mod group;
 pub(super) mod moves;
+mod plan_names;
 pub(super) mod recover;
 pub(super) mod rehome;
 pub(super) mod reunite;
 
 use group::{Group, Settled};
+use plan_names::PlanNames;
 
 /// The files of a commit, relative to the plans directory.
 pub(super) type Files = BTreeMap<PathBuf, Oid>;
@@ -62,8 +64,11 @@ struct Places<'a> {
     resolving: &'a Resolving<'a>,
     ours: Files,
     theirs: Files,
+    /// The files of the commit with which both sides are compared.
+    before: Files,
     /// The files without a conflict.
     settled: Files,
+    names: PlanNames,
 }
 
 /// Resolves conflicts in which at least one side has no version of the file.
@@ -110,14 +115,16 @@ impl<'a> Places<'a> {
             Some(it) => (Some(it.ours.clone()), Some(it.theirs.clone())),
             None => (git.head_commit()?, None),
         };
+        let base = resolving.merging.as_ref().map(|it| it.base.clone());
         let files = |commit: Option<Oid>| files_of(git, commit.as_ref(), &resolving.plans);
-        let (ours, theirs) = (files(ours)?, files(theirs)?);
+        let (ours, theirs, before) = (files(ours)?, files(theirs)?, files(base)?);
         let entries = git.index_entries(&[&resolving.plans])?.into_iter().filter(|it| it.stage == 0);
         let inside = |path: &[u8]| {
             Path::new(OsStr::from_bytes(path)).strip_prefix(&resolving.plans).ok().map(Path::to_path_buf)
         };
         let settled = entries.filter_map(|it| Some((inside(&it.path)?, it.oid))).collect();
-        Ok(Self { resolving, ours, theirs, settled })
+        let names = PlanNames::find(resolving, &before, [&ours, &theirs])?;
+        Ok(Self { resolving, ours, theirs, before, settled, names })
     }
 
     fn groups(&self, partial: &[(PathBuf, Stages)]) -> Result<Vec<Group>, Error> {
@@ -229,7 +236,7 @@ impl<'a> Places<'a> {
         is_wanted: &dyn Fn(&Path) -> bool,
     ) -> Result<Option<(PathBuf, Vec<u8>)>, Error> {
         let is_candidate =
-            |it: &Path| number_of(it).is_some() && plan_name(it) == plan_name(path) && is_wanted(it);
+            |it: &Path| number_of(it).is_some() && self.names.of(it) == self.names.of(path) && is_wanted(it);
         let candidates: Vec<_> = self.settled.iter().filter(|(it, _)| is_candidate(it)).collect();
         let names: Vec<_> = candidates.iter().map(|(_, oid)| oid.as_str()).collect();
         let mut found = Vec::new();
@@ -426,10 +433,11 @@ impl<'a> Places<'a> {
         target: &Path,
         merged: &[u8],
     ) -> Result<Vec<PathBuf>, Error> {
-        let (Some(directory), Some(number)) = (lost.parent(), number_of(lost)) else { return Ok(Vec::new()) };
+        let kept = self.names.kept(lost);
+        let (Some(directory), Some(number)) = (kept.parent(), number_of(lost)) else { return Ok(Vec::new()) };
         let plans = &self.resolving.context.plans;
         let plan = plan_of(directory);
-        if plans.read(lost).is_ok() && !writing.is_dry_run() {
+        if *target == kept || plans.read(lost).is_ok() && !writing.is_dry_run() {
             return Ok(Vec::new());
         }
         let old = StepId { plan: plan.clone(), number: number.clone() };
@@ -479,8 +487,10 @@ impl<'a> Places<'a> {
         merged: &[u8],
     ) -> Result<Option<PathBuf>, Error> {
         let context = self.resolving.context;
-        let successor = changed_after_removal::successor(context, removed, merged)
-            .or_else(|| changed_after_removal::moved_successor(context, removed, merged));
+        let successor = changed_after_removal::successor(context, removed, merged).or_else(|| {
+            let plan = Path::new(self.names.of(removed)?);
+            changed_after_removal::moved_successor(context, plan, removed, merged)
+        });
         let Some(successor) = successor else { return Ok(None) };
         let plans = &self.resolving.context.plans;
         let before = plans.read(&successor)?.bytes;
@@ -508,10 +518,11 @@ impl<'a> Places<'a> {
     }
 }
 
-/// Sets the id of a live step to the one that its path gives. A removed step keeps its id.
+/// Sets the id of a live or archived step to the one that its path gives. A removed step keeps its id.
 pub(super) fn named_by(path: &Path, file: Vec<u8>) -> Result<Vec<u8>, Error> {
     let (Some(directory), Some(number)) = (path.parent(), number_of(path)) else { return Ok(file) };
-    if is_archived(path) || !relink::has_key(&file, "id") {
+    let is_removed = is_archived(path) && path.iter().count() > 3;
+    if is_removed || !relink::has_key(&file, "id") {
         return Ok(file);
     }
     let id = StepId { plan: plan_of(directory), number };

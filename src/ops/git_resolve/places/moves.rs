@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use super::reunite::single;
-use super::{Done, Files, Places, files_of, is_archived};
+use super::{Done, Places, is_archived};
 use crate::api::error::Error;
 use crate::ops::git_resolve::Resolving;
 use crate::ops::git_resolve::renumber::relinking::{self, Cause, Renumbered};
@@ -22,12 +22,13 @@ pub(in crate::ops::git_resolve) fn follow(
     writing: &mut Transaction<'_>,
     done: &mut Done,
 ) -> Result<(), Error> {
-    let Some(merging) = &resolving.merging else { return Ok(()) };
-    let before = files_of(resolving.git, Some(&merging.base), &resolving.plans)?;
+    if resolving.merging.is_none() {
+        return Ok(());
+    }
     let places = Places::read(resolving)?;
     let (mut by_ours, mut by_theirs) = (Vec::new(), Vec::new());
-    for directory in places.with_moves(&before)? {
-        let known = places.committed(&before, directory)?;
+    for directory in places.with_moves()? {
+        let known = places.committed(&places.before, directory)?;
         let [ours, theirs] = [&places.ours, &places.theirs].map(|it| places.committed(it, directory));
         let (ours, theirs) = (ours?, theirs?);
         let now = places.in_working_tree(directory);
@@ -75,11 +76,15 @@ impl Places<'_> {
     }
 
     /// The directories of live plans in which a side may have moved a step: the file of a step is gone, or is another step.
-    fn with_moves<'f>(&self, before: &'f Files) -> Result<BTreeSet<&'f Path>, Error> {
+    /// Without renamed plans.
+    fn with_moves(&self) -> Result<BTreeSet<&Path>, Error> {
         let mut directories = BTreeSet::new();
         let is_step = |it: &PathBuf| !is_archived(it) && number_of(it).is_some();
-        for (path, oid) in before.iter().filter(|(path, _)| is_step(path)) {
+        for (path, oid) in self.before.iter().filter(|(path, _)| is_step(path)) {
             let Some(directory) = path.parent().filter(|it| !directories.contains(it)) else { continue };
+            if self.names.is_renamed(directory) {
+                continue;
+            }
             for side in [&self.ours, &self.theirs] {
                 let is_left = match side.get(path) {
                     Some(now) if now == oid => false,

@@ -4,13 +4,13 @@
 use std::collections::{BTreeSet, HashSet};
 use std::path::{Path, PathBuf};
 
-use super::{Done, Files, Places, files_of, is_archived, same_lines};
+use super::{Done, Places, is_archived, same_lines};
 use crate::api::error::Error;
 use crate::disk::FileOp;
 use crate::git::Oid;
 use crate::ops::git_resolve::{ResolvedFile, Resolving};
 use crate::plan::merge::{self, markers};
-use crate::store::changed_after_removal::{number_of, plan_name};
+use crate::store::changed_after_removal::number_of;
 use crate::store::transaction::Transaction;
 
 /// A merged text, and the decisions of the merge.
@@ -25,7 +25,6 @@ pub(in crate::ops::git_resolve) fn recover(
     let Some(merging) = &resolving.merging else { return Ok(()) };
     let git = resolving.git;
     let plans = &resolving.context.plans;
-    let before = files_of(git, Some(&merging.base), &resolving.plans)?;
     let places = Places::read(resolving)?;
     let all = git.index_entries(&[&resolving.plans])?;
     let kept: HashSet<&str> = all.iter().map(|it| it.oid.as_str()).collect();
@@ -36,7 +35,7 @@ pub(in crate::ops::git_resolve) fn recover(
                 && [&places.ours, &places.theirs].iter().all(|it| it.get(path) == Some(oid))
         };
         let is_wanted = |(path, oid): &(&PathBuf, &Oid)| {
-            let is_changed = before.get(*path) != Some(oid) || is_of_both(path, oid);
+            let is_changed = places.before.get(*path) != Some(oid) || is_of_both(path, oid);
             number_of(path).is_some() && is_changed && !kept.contains(oid.as_str())
         };
         for (path, oid) in files.iter().filter(is_wanted) {
@@ -53,7 +52,7 @@ pub(in crate::ops::git_resolve) fn recover(
             if is_open || is_left_out || !merge::missing_logs(&version, &texts) {
                 continue;
             }
-            let known = before.get(path).map(|it| resolving.blob(it)).transpose()?;
+            let known = places.before.get(path).map(|it| resolving.blob(it)).transpose()?;
             let has_all =
                 |it: &Vec<u8>| !merge::missing_logs(&version, &[&texts, &[it.clone()][..]].concat());
             if known.as_ref().is_some_and(has_all) && !is_of_both(path, oid) {
@@ -64,7 +63,7 @@ pub(in crate::ops::git_resolve) fn recover(
             let joined = if is_of_both(path, oid) {
                 places.joined(home, Some(now), now, &version)?
             } else if places.is_of_a_side(home, now)?
-                && let Some(base) = places.base_of(&before, path, &version)?
+                && let Some(base) = places.base_of(path, &version)?
             {
                 places.joined(home, base.as_deref(), now, &version)?
             } else {
@@ -92,7 +91,7 @@ impl Places<'_> {
         let mut found = Vec::new();
         let sides = self.ours.keys().chain(self.theirs.keys()).chain(self.settled.keys());
         let candidates: BTreeSet<&PathBuf> =
-            sides.filter(|it| number_of(it).is_some() && plan_name(it) == plan_name(path)).collect();
+            sides.filter(|it| number_of(it).is_some() && self.names.of(it) == self.names.of(path)).collect();
         for candidate in candidates {
             let Ok(text) = plans.read(candidate).map(|it| it.bytes) else { continue };
             let is_open = candidate == path && markers::pick(&text, 7).is_some();
@@ -117,16 +116,11 @@ impl Places<'_> {
 
     /// The step in the base of the merge. `Some(None)` if the base lacks the step; `None` if it cannot be identified there,
     /// for example because the base has several such steps.
-    pub(super) fn base_of(
-        &self,
-        before: &Files,
-        path: &Path,
-        version: &[u8],
-    ) -> Result<Option<Option<Vec<u8>>>, Error> {
-        let (Some(plan), Some(identity)) = (plan_name(path), merge::identity(version)) else {
+    pub(super) fn base_of(&self, path: &Path, version: &[u8]) -> Result<Option<Option<Vec<u8>>>, Error> {
+        let (Some(plan), Some(identity)) = (self.names.of(path), merge::identity(version)) else {
             return Ok(None);
         };
-        let steps = self.committed(before, Path::new(plan))?;
+        let steps = self.committed(&self.before, Path::new(plan))?;
         Ok(match steps.get(&identity).map(Vec::as_slice) {
             None => Some(None),
             Some([(_, text)]) => Some(Some(text.clone())),

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{Files, Places, files_of, is_archived, named_by, with_id_of};
+use super::{Places, is_archived, named_by, with_id_of};
 use crate::api::error::Error;
 use crate::disk::FileOp;
 use crate::ops::git_resolve::{Done, ResolvedFile, Resolving, Stages, with_line_ends_of};
@@ -30,8 +30,6 @@ pub(in crate::ops::git_resolve) fn rehome(
         return Ok(stuck);
     }
     let places = Places::read(resolving)?;
-    let base = resolving.merging.as_ref().map(|it| &it.base);
-    let before = files_of(resolving.git, base, &resolving.plans)?;
     for (path, stages) in taken {
         let [base, Some(ours), Some(theirs)] = stages else { continue };
         let owner = places.owner(path);
@@ -51,7 +49,7 @@ pub(in crate::ops::git_resolve) fn rehome(
         }
         let decided = if let Some(home) = home.as_ref().filter(|_| is_ours) {
             format!("their step is {} here, and {SAME_LINES}", resolving.shown(home))
-        } else if let Some(home) = home.map_or_else(|| places.moved_by_theirs(&before, &sides), |it| Ok(Some(it)))? {
+        } else if let Some(home) = home.map_or_else(|| places.moved_by_theirs(&sides), |it| Ok(Some(it)))? {
             format!("your step is {} there, and {SAME_LINES}", resolving.shown(&home))
         } else if owner.is_some() {
             DIFFERENT.to_owned()
@@ -136,13 +134,13 @@ impl Places<'_> {
     }
 
     /// The file to which THEIRS moved the step of OURS, if the two do not merge. If they merge, `reunite` does it.
-    fn moved_by_theirs(&self, before: &Files, sides: &Sides<'_>) -> Result<Option<PathBuf>, Error> {
+    fn moved_by_theirs(&self, sides: &Sides<'_>) -> Result<Option<PathBuf>, Error> {
         let Sides { path, base, ours, .. } = sides;
         let is_new =
             |it: &Path| !is_archived(it) && self.theirs.contains_key(it) && !self.ours.contains_key(it);
         let Some((home, there)) = self.most_alike(path, [ours, ours], &is_new)? else { return Ok(None) };
         let base = base.clone().filter(|it| merge::likeness(it, ours) > 0);
-        let base = base.map_or_else(|| self.base_of(before, path, ours), |it| Ok(Some(Some(it))))?;
+        let base = base.map_or_else(|| self.base_of(path, ours), |it| Ok(Some(Some(it))))?;
         let merged = self.merged_at(&home, base.flatten().as_deref(), &there, ours)?;
         Ok((!merged.is_clean).then_some(home))
     }

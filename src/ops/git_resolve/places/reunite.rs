@@ -7,13 +7,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use super::{Done, Files, Group, Places, files_of, is_archived, named_by, with_id_of};
+use super::{Done, Files, Group, Places, is_archived, named_by, with_id_of};
 use crate::api::error::Error;
 use crate::disk::FileOp;
 use crate::ops::git_resolve::{ResolvedFile, Resolving, renumber};
 use crate::plan::file_name;
 use crate::plan::merge::{self, Identity, Versions, markers};
-use crate::store::changed_after_removal::{number_of, plan_name};
+use crate::store::changed_after_removal::number_of;
 use crate::store::transaction::Transaction;
 
 /// The live steps of a plan, by identity. Steps that one command created with the same title have the same identity.
@@ -34,10 +34,9 @@ pub(in crate::ops::git_resolve) fn reunite(
     done: &mut Done,
 ) -> Result<(), Error> {
     let Some(merging) = &resolving.merging else { return Ok(()) };
-    let before = files_of(resolving.git, Some(&merging.base), &resolving.plans)?;
     let places = Places::read(resolving)?;
-    for directory in places.changed_by_both(&before) {
-        let [known, ours, theirs] = [&before, &places.ours, &places.theirs];
+    for directory in places.changed_by_both() {
+        let [known, ours, theirs] = [&places.before, &places.ours, &places.theirs];
         let known = places.committed(known, directory)?;
         let (ours, theirs) = (places.committed(ours, directory)?, places.committed(theirs, directory)?);
         for (identity, now) in places.in_working_tree(directory) {
@@ -195,8 +194,9 @@ impl Places<'_> {
     ) -> Option<Group> {
         let (live, removed) =
             if is_live_in_ours { (&self.ours, &self.theirs) } else { (&self.theirs, &self.ours) };
-        let is_copy =
-            |it: &&PathBuf| is_archived(it) && plan_name(it) == plan_name(&step.0) && !live.contains_key(*it);
+        let is_copy = |it: &&PathBuf| {
+            is_archived(it) && self.names.of(it) == self.names.of(&step.0) && !live.contains_key(*it)
+        };
         let copies = self.settled.keys().filter(|it| removed.contains_key(*it)).filter(is_copy);
         let read = |it: &PathBuf| Some((it.clone(), self.resolving.context.plans.read(it).ok()?.bytes));
         let mut copies = copies.filter(|it| number_of(it).is_some()).filter_map(read);
@@ -229,16 +229,13 @@ impl Places<'_> {
     }
 
     /// The directories of the plans in which both sides changed, moved, removed or added steps.
-    fn changed_by_both(&self, before: &Files) -> BTreeSet<&Path> {
+    fn changed_by_both(&self) -> BTreeSet<&Path> {
+        let before = &self.before;
         let changed = |files: &'_ Files, of: &Files| -> BTreeSet<PathBuf> {
             let new = files.iter().filter(|(path, oid)| of.get(*path) != Some(oid)).map(|(path, _)| path);
             let gone = of.keys().filter(|it| !files.contains_key(*it));
             let steps = new.chain(gone).filter(|it| number_of(it).is_some());
-            let directory = |it: &PathBuf| match is_archived(it) {
-                true => plan_name(it).map(PathBuf::from),
-                false => it.parent().map(Path::to_path_buf),
-            };
-            steps.filter_map(directory).collect()
+            steps.filter_map(|it| self.names.of(it).map(PathBuf::from)).collect()
         };
         let (ours, theirs) = (changed(&self.ours, before), changed(&self.theirs, before));
         let all = self.settled.keys().filter_map(|it| it.parent());
@@ -247,8 +244,12 @@ impl Places<'_> {
 
     pub(super) fn committed(&self, files: &Files, directory: &Path) -> Result<Steps, Error> {
         let mut steps = Steps::new();
-        let own = |(path, _): &(&PathBuf, _)| path.parent() == Some(directory) && number_of(path).is_some();
-        for (path, oid) in files.iter().filter(own) {
+        let is_own = |path: &Path| {
+            self.names.kept(path).parent() == Some(directory)
+                && number_of(path).is_some()
+                && path.iter().count() == 2
+        };
+        for (path, oid) in files.iter().filter(|it| is_own(it.0)) {
             let text = self.resolving.blob(oid)?;
             if let Some(identity) = merge::identity(&text) {
                 steps.entry(identity).or_default().push((path.clone(), text));
@@ -260,7 +261,9 @@ impl Places<'_> {
     pub(super) fn in_working_tree(&self, directory: &Path) -> Steps {
         let plans = &self.resolving.context.plans;
         let mut steps = Steps::new();
-        for path in plans.names(directory).into_iter().map(|it| directory.join(it)) {
+        let in_directory =
+            |it: &Path| plans.names(it).into_iter().map(|name| it.join(name)).collect::<Vec<_>>();
+        for path in self.names.directories(directory).flat_map(in_directory) {
             let Some(text) = number_of(&path).and_then(|_| plans.read(&path).ok()) else { continue };
             if let Some(identity) = merge::identity(&text.bytes) {
                 steps.entry(identity).or_default().push((path, text.bytes));
@@ -276,7 +279,7 @@ impl Places<'_> {
         let live = plans.names(directory).into_iter().map(|it| directory.join(it));
         // A file that this command has just resolved is not in `settled` yet.
         let all = self.ours.keys().chain(self.theirs.keys()).chain(self.settled.keys());
-        let removed = all.filter(|it| is_archived(it) && plan_name(it) == directory.file_name());
+        let removed = all.filter(|it| is_archived(it) && self.names.of(it) == directory.file_name());
         let identity = merge::identity(step);
         live.chain(removed.cloned()).filter(|it| number_of(it).is_some()).any(|path| {
             let is_conflict = |it: &[u8]| !is_archived(&path) && markers::pick(it, 7).is_some();
@@ -325,13 +328,14 @@ impl Places<'_> {
         text: &[u8],
         done: &mut Done,
     ) -> Result<(), Error> {
-        let (Some(directory), Some(number)) = (path.parent(), number_of(path)) else { return Ok(()) };
-        let target = match self.resolving.context.plans.read(path) {
+        let path = self.names.kept(path);
+        let (Some(directory), Some(number)) = (path.parent(), number_of(&path)) else { return Ok(()) };
+        let target = match self.resolving.context.plans.read(&path) {
             Ok(_) => {
                 let free = renumber::free(self.resolving, directory, &number, &BTreeMap::new())?;
                 directory.join(file_name::step_file(&free))
             }
-            Err(_) => path.to_path_buf(),
+            Err(_) => path,
         };
         let op = FileOp::Create { path: target.clone(), bytes: named_by(&target, text.to_vec())? };
         writing.batch("git resolve", vec![op])?;
