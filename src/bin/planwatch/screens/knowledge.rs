@@ -52,7 +52,7 @@ pub(crate) fn decisions(
     if report.decisions.is_empty() {
         let near =
             report.near.iter().map(|it| (format!("planwatch decide {}", quoted(it)), "to show that topic"));
-        let what = topic.map_or_else(|| "TOPIC".to_owned(), typed);
+        let what = topic.map_or_else(|| "TOPIC".to_owned(), quoted);
         let record = (format!("planwatch decide {what} TEXT"), "to record one");
         let said = match topic {
             Some(topic) => format!("No decision was found on {}.\n", escaped(topic)),
@@ -89,7 +89,7 @@ pub(crate) fn insights(
             .nearest
             .as_deref()
             .map(|it| (format!("planwatch insight {}", quoted(it)), "to show that insight"));
-        let what = title.map_or_else(|| "TITLE".to_owned(), typed);
+        let what = title.map_or_else(|| "TITLE".to_owned(), quoted);
         let record = (format!("planwatch insight {what} TEXT"), "to record one");
         let said = match title {
             Some(title) => format!("No insight has the title {}.\n", escaped(title)),

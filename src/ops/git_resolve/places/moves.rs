@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use super::reunite::single;
-use super::{Done, Places, is_archived};
+use super::{Done, Files, Places, is_archived};
 use crate::api::error::Error;
 use crate::ops::git_resolve::Resolving;
 use crate::ops::git_resolve::renumber::relinking::{self, Cause, Renumbered};
@@ -22,12 +22,10 @@ pub(in crate::ops::git_resolve) fn follow(
     writing: &mut Transaction<'_>,
     done: &mut Done,
 ) -> Result<(), Error> {
-    if resolving.merging.is_none() {
-        return Ok(());
-    }
+    let Some(merging) = &resolving.merging else { return Ok(()) };
     let places = Places::read(resolving)?;
     let (mut by_ours, mut by_theirs) = (Vec::new(), Vec::new());
-    for directory in places.with_moves()? {
+    for directory in places.with_moves(&places.before)? {
         let known = places.committed(&places.before, directory)?;
         let [ours, theirs] = [&places.ours, &places.theirs].map(|it| places.committed(it, directory));
         let (ours, theirs) = (ours?, theirs?);
@@ -52,16 +50,16 @@ pub(in crate::ops::git_resolve) fn follow(
     if merging.replayed.is_none() {
         return Ok(());
     }
-    relinking::follow_moved(resolving, writing, places.renumbered_by_rebase(&before)?, Cause::Rebased, done)
+    relinking::follow_moved(resolving, writing, places.renumbered_by_rebase()?, Cause::Rebased, done)
 }
 
 impl Places<'_> {
     /// The new steps of THEIRS that have another number since the rebase.
-    fn renumbered_by_rebase(&self, before: &Files) -> Result<Vec<Renumbered>, Error> {
+    fn renumbered_by_rebase(&self) -> Result<Vec<Renumbered>, Error> {
         let mut renumbered = Vec::new();
         for directory in self.with_moves(&self.theirs)? {
             let [base, ours, theirs] =
-                [before, &self.ours, &self.theirs].map(|it| self.committed(it, directory));
+                [&self.before, &self.ours, &self.theirs].map(|it| self.committed(it, directory));
             let (base, ours, theirs) = (base?, ours?, theirs?);
             let now = self.in_working_tree(directory);
             for identity in theirs.keys().filter(|it| !base.contains_key(it) && !ours.contains_key(it)) {
@@ -75,12 +73,12 @@ impl Places<'_> {
         Ok(renumbered)
     }
 
-    /// The directories of live plans in which a side may have moved a step: the file of a step is gone, or is another step.
-    /// Without renamed plans.
-    fn with_moves(&self) -> Result<BTreeSet<&Path>, Error> {
+    /// The directories of live plans in which a side may have moved one of these steps: the file of a step is gone, or is
+    /// another step. Without renamed plans.
+    fn with_moves<'f>(&self, steps: &'f Files) -> Result<BTreeSet<&'f Path>, Error> {
         let mut directories = BTreeSet::new();
         let is_step = |it: &PathBuf| !is_archived(it) && number_of(it).is_some();
-        for (path, oid) in self.before.iter().filter(|(path, _)| is_step(path)) {
+        for (path, oid) in steps.iter().filter(|(path, _)| is_step(path)) {
             let Some(directory) = path.parent().filter(|it| !directories.contains(it)) else { continue };
             if self.names.is_renamed(directory) {
                 continue;
