@@ -8,17 +8,10 @@ use crate::api::context::Context;
 use crate::api::error::Error;
 use crate::api::views::{self, shown_path};
 use crate::disk::read_file;
-use crate::ops::prompt;
 use crate::plan::change::set_text;
 use crate::plan::id::PlanId;
-use crate::plan::merge::CLAIMED_TWICE;
 use crate::plan::model::{Plan, Step};
-use crate::plan::plans::Plans;
 use crate::plan::problem::{Code, Problem, Severity};
-use crate::plan::records::Attempt;
-use crate::plan::rules;
-use crate::plan::time::Time;
-use crate::plan::words::StepStatus;
 use crate::store::changed_after_removal;
 use crate::store::idempotency;
 use crate::store::load::{self, LoadQuery, Loaded};
@@ -28,11 +21,9 @@ use crate::store::resolve::{self, NamedStep, Target};
 use crate::store::step_file::{self, StepUpdate};
 use crate::store::sync::foreign;
 use crate::store::transaction::{ChangeReport, Changed, Mode, Refused, Transaction};
-use crate::store::{interrupted, knowledge, program};
-use crate::text::front_matter::{self, Header};
+use crate::store::{interrupted, problems, program};
 use crate::text::line_index;
 use crate::text::typed::shell_word;
-use crate::text::yaml::{self, View};
 
 pub use crate::api::requests::ProblemsRequest;
 
@@ -102,12 +93,13 @@ impl CheckReport {
 pub fn check(context: &Context, request: &CheckRequest) -> Result<CheckReport, Error> {
     let fixed = request.fix.then(|| fix(context, request.mode)).transpose()?;
     let Loaded { plans, problems: beside, .. } = LoadQuery::all().scan().load(context)?;
-    let mut problems = problems(context, &plans, beside);
+    let mut problems = problems::all(context, &plans, beside);
+    problems.extend(names_not_utf8(context));
     if request.git {
         problems.extend(changed_after_removal::problems(context)?);
         problems.extend(foreign::problems(context, &plans));
-        problems.sort_unstable();
     }
+    problems.sort_unstable();
     let hints = plans
         .live()
         .filter_map(too_long)
@@ -142,32 +134,6 @@ fn kept(context: &Context) -> Option<String> {
     }
 }
 
-fn problems(context: &Context, plans: &Plans, mut found: Vec<Problem>) -> Vec<Problem> {
-    found.extend(plans.iter().flat_map(|it| problems_of_plan(context, plans, it)));
-    found.extend(problems_outside_plans(context));
-    found.extend(names_not_utf8(context));
-    found.sort_unstable();
-    found.dedup();
-    found
-}
-
-/// The problems of a plan and its steps, in no particular order.
-pub(crate) fn problems_of_plan(context: &Context, plans: &Plans, plan: &Plan) -> Vec<Problem> {
-    let mut found = plan.problems.clone();
-    for step in &plan.steps {
-        found.extend(step.problems.iter().cloned());
-        found.extend(future_time(context, step));
-        found.extend(claimed_twice(step));
-        found.extend(waits_for_open(plans, plan, step));
-    }
-    found
-}
-
-/// The problems of decisions, insights, scripts and prompts.
-pub(crate) fn problems_outside_plans(context: &Context) -> Vec<Problem> {
-    [knowledge::problems(context), prompt::problems(context)].concat()
-}
-
 /// Reports directories beside the plans, and Markdown files in plans, that are not read because of their names.
 fn names_not_utf8(context: &Context) -> Vec<Problem> {
     let problem = |path: &str| {
@@ -187,53 +153,6 @@ fn names_not_utf8(context: &Context) -> Vec<Problem> {
         }
     }
     found
-}
-
-/// Reports a step that two branches claimed at once, until it is closed.
-fn claimed_twice(step: &Step) -> Option<Problem> {
-    let is_lost = |it: &&Attempt| it.notes.as_deref() == Some(CLAIMED_TWICE);
-    let lost = step.attempts.iter().rfind(is_lost).filter(|_| !step.is_closed())?;
-    let by = lost.by.as_deref().unwrap_or("another worker");
-    let message = format!("two branches claimed it at the same time; the claim of {by} ended");
-    let hint = "both may have worked on it: compare what they did before you close it";
-    Some(Problem::of_file(&step.path, Code::ClaimedTwice, message, hint))
-}
-
-/// Reports a completed step with an open dependency. A merge of two branches can cause this even if neither branch has
-/// such a step.
-fn waits_for_open(plans: &Plans, plan: &Plan, step: &Step) -> Option<Problem> {
-    if !step.status.is(StepStatus::Completed) {
-        return None;
-    }
-    let open = rules::open_dependency_ids(plans, plan, step).find_map(|it| it.1)?;
-    let message = format!("it is completed, but depends on the open step `{}`", open.id);
-    let hint = "reopen it, or remove the dependency";
-    Some(Problem::of_file(&step.path, Code::WaitsForOpen, message, hint))
-}
-
-/// The clocks of machines differ, so a time up to five minutes in the future is not a problem.
-const TOLERATED_SECONDS: i64 = 300;
-
-fn future_time(context: &Context, step: &Step) -> Option<Problem> {
-    let attempts = step.attempts.iter().filter_map(|it| it.at);
-    let claim = step.claim.iter().filter_map(|it| it.at);
-    let latest =
-        attempts.chain(claim).max().filter(|at| at.seconds_since(context.now) > TOLERATED_SECONDS)?;
-    let message = format!("{latest} is in the future");
-    let hint = "correct the time, or the clock of the machine that wrote it";
-    let file = context.plans.read(Path::new(&step.path)).map(|it| it.bytes).unwrap_or_default();
-    let at = place_of_time(&file, latest).unwrap_or(0);
-    Some(Problem::at_byte(&step.path, &file, at, Code::TimeInFuture, message, hint))
-}
-
-/// Finds a time among the `at` values of the claim and the attempts. Returns the position of the first value that equals it.
-fn place_of_time(file: &[u8], time: Time) -> Option<usize> {
-    let Header::Present { yaml: range, .. } = front_matter::split(file).header else { return None };
-    let tree = yaml::parse(std::str::from_utf8(&file[range.clone()]).ok()?).ok()?;
-    let attempts = tree.root().get("attempts").into_iter().flat_map(View::items);
-    let times = tree.root().get("claim").into_iter().chain(attempts).filter_map(|it| it.get("at"));
-    let is_it = |it: &View<'_>| it.text().and_then(|it| it.parse().ok()) == Some(time);
-    times.into_iter().find(is_it).map(|it| range.start + it.span().start)
 }
 
 fn source_line(context: &Context, problem: &Problem) -> Option<String> {

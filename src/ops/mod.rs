@@ -31,7 +31,6 @@ pub mod log;
 pub mod next;
 pub mod note;
 pub mod patch;
-pub mod prompt;
 pub mod release;
 pub mod remove;
 pub mod rename;

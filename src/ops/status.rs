@@ -18,8 +18,8 @@ use crate::plan::rules;
 use crate::plan::time::Time;
 use crate::plan::words::{PlanStatus, Status, StepStatus};
 use crate::store::interrupted::{self, Interrupted};
-use crate::store::knowledge;
 use crate::store::load::{self, LoadQuery, Loaded};
+use crate::store::problems;
 use crate::store::project_saves;
 
 pub use crate::api::requests::StatusRequest;
@@ -162,8 +162,7 @@ pub fn status(context: &Context, request: &StatusRequest) -> Result<StatusReport
 /// Like [`status`], but describes at most `most` steps in each of three parts: the steps that need attention, the ready
 /// steps and the finished steps.
 pub fn with_most(context: &Context, request: &StatusRequest, most: usize) -> Result<StatusReport, Error> {
-    let Loaded { plans, problems: mut beside, .. } = LoadQuery::all().with_other_problems().load(context)?;
-    beside.extend(knowledge::problems(context));
+    let Loaded { plans, problems: beside, .. } = LoadQuery::all().with_other_problems().load(context)?;
     let views = Views::of(context, &plans);
     let days = request.days.unwrap_or(context.config.stale_days());
     let active: Vec<_> = plans.live().filter(|it| it.status.is(PlanStatus::Active)).collect();
@@ -172,7 +171,7 @@ pub fn with_most(context: &Context, request: &StatusRequest, most: usize) -> Res
             && !it.is_unverified()
             && !rules::is_lapsed(&plans, it, context.now)
     };
-    let (n_errors, n_warnings) = count_problems(&plans, &beside);
+    let (n_errors, n_warnings) = count_problems(context, &plans, beside);
     let open: Vec<_> = plans.live().filter(|it| is_open(it)).collect();
     let in_progress: Vec<_> = steps(&active)
         .filter(|(_, it)| working(it) || held_beside(&plans, it).is_some())
@@ -297,10 +296,10 @@ fn finished(views: &Views<'_>, days: u32, most: usize) -> (Vec<Finished>, usize)
     (shown.collect(), found.len())
 }
 
-fn count_problems(plans: &Plans, beside: &[Problem]) -> (usize, usize) {
-    let plans =
-        plans.iter().flat_map(|it| it.problems.iter().chain(it.steps.iter().flat_map(|it| &it.problems)));
-    let is_error = |it: &&Problem| it.severity() == Severity::Error;
-    let (errors, warnings): (Vec<_>, Vec<_>) = plans.chain(beside).partition(is_error);
+/// The numbers of errors and warnings that `check` reports. `beside` contains the problems that belong to no plan.
+fn count_problems(context: &Context, plans: &Plans, beside: Vec<Problem>) -> (usize, usize) {
+    let all = problems::all(context, plans, beside);
+    let all = all.iter().chain(&context.here.config_problems);
+    let (errors, warnings): (Vec<_>, Vec<_>) = all.partition(|it| it.severity() == Severity::Error);
     (errors.len(), warnings.len())
 }

@@ -219,7 +219,8 @@ mod tests {
     #[test]
     fn instructions_name_only_existing_verbs_and_options() {
         use planwatch::api::instructions;
-        use planwatch::ops::{prompt, skills};
+        use planwatch::ops::skills;
+        use planwatch::store::prompt;
         let topics = instructions::topics().map(|it| instructions::instructions(Some(it)).unwrap().text);
         let plans = [None, Some("auth"), Some("it's mine")];
         let prompts = skills::ALL.iter().flat_map(|it| plans.map(|plan| it.prompt(plan).unwrap()));

@@ -7,7 +7,7 @@ use super::{Answerer, Before, Change, DraftReport, Event, PASSES, Preview, State
 use crate::api::context::Context;
 use crate::api::error::Error;
 use crate::api::views::with;
-use crate::ops::prompt::{self, Rendered};
+use crate::store::prompt::{self, Rendered};
 use crate::text::diff;
 
 /// The focus of each pass, in order.

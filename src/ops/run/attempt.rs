@@ -8,7 +8,6 @@ use crate::api::error::Error;
 use crate::api::views::shown_path;
 use crate::disk::Process;
 use crate::ops::claim::{Begun, Task};
-use crate::ops::prompt;
 use crate::ops::run::outcome::{self, ClaimState, ExitKind, Outcome, Verdict, Verified};
 use crate::ops::run::settle::{self, Facts};
 use crate::ops::run::trees::{self, Gathered, Merged, Tree, Trees};
@@ -16,6 +15,7 @@ use crate::ops::run::{Ended, EndedStep, Event, Job, RunRequest, Surface, WorkerE
 use crate::plan::id::StepId;
 use crate::plan::model::Step;
 use crate::plan::words::StepStatus;
+use crate::store::prompt;
 use crate::store::sync::ending::{self, Fenced};
 use crate::store::verify;
 use crate::store::{leases, load};

@@ -10,11 +10,11 @@ use crate::api::context::Context;
 use crate::api::error::Error;
 use crate::api::trust;
 use crate::ops::claim::{self, Task};
-use crate::ops::prompt;
 use crate::ops::run::{RunRequest, environment, trees};
 use crate::plan::rules;
 use crate::store::leases::Leases;
 use crate::store::load::{self, LoadQuery};
+use crate::store::prompt;
 use crate::store::resolve;
 use crate::store::verify;
 

@@ -11,7 +11,6 @@ use crate::api::context::Context;
 use crate::api::daemon::Dependents;
 use crate::api::error::Error;
 use crate::index::Key;
-use crate::ops::check;
 use crate::plan::file_name;
 use crate::plan::id::{PlanId, StepId};
 use crate::plan::model::{Plan, PlanKind, Step};
@@ -22,6 +21,7 @@ use crate::plan::step_number::StepNumber;
 use crate::plan::time::Time;
 use crate::plan::words::{PlanStatus, Stated, StepStatus};
 use crate::store::load::{LoadQuery, Loaded};
+use crate::store::problems;
 
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct StepEntry {
@@ -178,9 +178,9 @@ impl Catalog {
         let mut catalog = Self { problems_outside_plans: problems, ..Self::default() };
         for plan in plans.iter() {
             let Some(key) = key_of(plan) else { continue };
-            catalog.put(key, (&plans, plan, context.now), check::problems_of_plan(context, &plans, plan));
+            catalog.put(key, (&plans, plan, context.now), problems::of_plan(context, &plans, plan));
         }
-        catalog.problems_outside_plans.extend(check::problems_outside_plans(context));
+        catalog.problems_outside_plans.extend(problems::outside_plans(context));
         Ok(catalog)
     }
 

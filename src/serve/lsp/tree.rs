@@ -14,7 +14,6 @@ use crate::api::daemon::{Dependents, Freshness};
 use crate::api::error::Error;
 use crate::disk::OpenTexts;
 use crate::index::Key;
-use crate::ops::check;
 use crate::plan::file_name::{self, FileName};
 use crate::plan::id::{PlanId, StepId};
 use crate::plan::model::{Plan, Step};
@@ -26,6 +25,7 @@ use crate::plan::step_number::StepNumber;
 use crate::plan::time::Time;
 use crate::store::leases::Leases;
 use crate::store::load::{self, KeptPlans};
+use crate::store::problems;
 
 /// Makes a context. Its plans directory is the one that a command would use if started in the given directory.
 pub type ContextsAt = Arc<dyn Fn(&Path) -> Result<Context, Error> + Send + Sync>;
@@ -327,7 +327,7 @@ impl Tree {
         let plans = Leases::of(context).annotate(plans);
         let mut judged = Judged { plans, key: key.clone(), problems: Vec::new(), now: context.now, kept };
         if let Some(plan) = judged.plan() {
-            let mut problems = check::problems_of_plan(context, &judged.plans, plan);
+            let mut problems = problems::of_plan(context, &judged.plans, plan);
             problems.sort_unstable();
             problems.dedup();
             // `TakenBack`: the file no longer contains a claim that is still in force. An open text can be older than the
@@ -398,7 +398,7 @@ impl Tree {
 
     /// Checks again the files that belong to no plan.
     pub(super) fn reread_outside_plans(&mut self) {
-        let found = self.reading().map(|it| check::problems_outside_plans(&it));
+        let found = self.reading().map(|it| problems::outside_plans(&it));
         if let (Some(catalog), Ok(found)) = (&mut self.catalog, found) {
             catalog.problems_outside_plans.retain(|it| !is_outside_plans(&it.path));
             catalog.problems_outside_plans.extend(found);
@@ -416,7 +416,7 @@ impl Tree {
                 judged.map(|it| it.problems.iter().filter(is_own).cloned().collect()).unwrap_or_default()
             }
             None => {
-                let all = self.reading().map(|it| check::problems_outside_plans(&it)).unwrap_or_default();
+                let all = self.reading().map(|it| problems::outside_plans(&it)).unwrap_or_default();
                 all.iter().filter(is_own).cloned().collect()
             }
         }

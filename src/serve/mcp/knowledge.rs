@@ -7,10 +7,11 @@ use crate::ops::decide::{self, DecideRequest, DecisionsRequest, Topic};
 use crate::ops::insight::{self, InsightRequest};
 use crate::ops::log::{self, LogEvent, LogRequest};
 use crate::ops::search::{self, SearchRequest};
-use crate::ops::{prompt, script, template};
+use crate::ops::{script, template};
 use crate::serve::mcp::result::{self, CHANGED, PAGE, Refusal, page, pick, put};
 use crate::serve::mcp::schema::{Object, read, take};
 use crate::serve::mcp::tool::{Call, Effect, Tool, Without};
+use crate::store::prompt;
 use crate::store::transaction::Mode;
 
 pub(super) fn reading() -> Vec<Tool> {

@@ -12,14 +12,12 @@ type Name = Vec<String>;
 
 /// Verbs that are composed of other verbs. The list may only shrink: an unused entry is an error.
 const COMPOSED: &[(&str, &str)] = &[
-    ("check", "prompt"),
     ("claim", "next"),
     ("completion", "list"),
     ("completion", "script"),
     ("completion", "set"),
     ("completion", "template"),
     ("create", "template"),
-    ("draft", "prompt"),
     ("draft", "replace"),
     ("export", "run"),
     ("export", "show"),
@@ -28,11 +26,9 @@ const COMPOSED: &[(&str, &str)] = &[
     ("import", "decide"),
     ("init", "skills"),
     ("run", "claim"),
-    ("run", "prompt"),
     ("show", "decide"),
     ("show", "insight"),
     ("template", "create"),
-    ("template", "prompt"),
     ("upsert", "add"),
 ];
 

@@ -1,9 +1,9 @@
 //! `template`: the plan templates and the prompts.
 
 use planwatch::ops::create::NewRequest;
-use planwatch::ops::prompt::Origin;
-use planwatch::ops::prompt::{self, Prompt, Rendered};
 use planwatch::ops::template::{self, Named, Template};
+use planwatch::store::prompt::Origin;
+use planwatch::store::prompt::{self, Prompt, Rendered};
 
 use crate::args::import::{self, What};
 use crate::commands::new::in_plans_or_empty_dir;

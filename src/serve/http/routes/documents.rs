@@ -15,10 +15,10 @@ use crate::ops::create::NewRequest;
 use crate::ops::doctor::{self, DoctorRequest};
 use crate::ops::export::{self, ExportForm, ExportRequest};
 use crate::ops::import::{self, ImportRequest};
-use crate::ops::prompt;
 use crate::ops::search;
 use crate::ops::template::{self, Named};
 use crate::serve::hints;
+use crate::store::prompt;
 
 pub(crate) fn routes() -> Vec<Route> {
     [documents(), templates(), about()].concat()
