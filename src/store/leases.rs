@@ -328,6 +328,9 @@ impl<'a> Leases<'a> {
         if step.claim.as_ref().is_some_and(|it| it.id == closed.claim) {
             return Some((id, closed));
         }
+        if closed.created_at.zip(step.created_at).is_some_and(|(closed, now)| closed != now) {
+            return None;
+        }
         if closed.is_open || step.is_closed() || self.is_dropped(&closed.place, step) {
             claims.add_ended(id, closed.claim);
             return None;

@@ -263,7 +263,8 @@ impl<'a> Locked<'a> {
         if !is_ours || (before.status == after.status && had == has) {
             return;
         }
-        self.end(&found, if after.is_closed() { Ended::Closed } else { Ended::Open });
+        let closed = after.is_closed().then_some(Ended::Closed { created_at: after.created_at });
+        self.end(&found, closed.unwrap_or(Ended::Open));
     }
 
     /// Removes the record of a step's claim without logging the claim's end; see the function [`forget`]. Keeps the record
@@ -293,8 +294,12 @@ impl<'a> Locked<'a> {
             // `None` prevents an undo or a checkout from restoring a claim that was taken over.
             until: (ended != Ended::TakenOver).then_some(record.until),
             process: record.process.clone(),
-            is_open: ended != Ended::Closed,
+            is_open: !matches!(ended, Ended::Closed { .. }),
             file: Some(record.file.clone()),
+            created_at: match ended {
+                Ended::Closed { created_at } => created_at,
+                Ended::Open | Ended::TakenOver => None,
+            },
             same: None,
             also: Vec::new(),
             place: record.place.clone(),
@@ -318,6 +323,7 @@ impl<'a> Locked<'a> {
             process: None,
             is_open: false,
             file: Some(step.path.clone()),
+            created_at: step.created_at,
             same: None,
             also: Vec::new(),
             place: self.leases.place.clone(),
@@ -371,8 +377,8 @@ pub(crate) struct Effect {
 /// What happened to the step of an ended claim.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Ended {
-    /// The step was closed.
-    Closed,
+    /// The step, which was created at this time, was closed.
+    Closed { created_at: Option<Time> },
     /// The step was left open.
     Open,
     /// Another claim has the step, or another working tree ended the claim with `--force`.

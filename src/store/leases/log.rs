@@ -74,6 +74,10 @@ pub(super) struct Closed {
     /// The step's file, relative to the plans directory; none in lines of earlier releases.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) file: Option<String>,
+    /// When the step that was closed was created. A step of another time is a new one with the same number, for example in a
+    /// new plan with the name of a removed one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) created_at: Option<Time>,
     /// Identifies the step, if it has received another number or was removed since.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) same: Option<Same>,
@@ -312,6 +316,7 @@ mod tests {
             process: None,
             is_open: false,
             file: Some("p/step-1.md".to_owned()),
+            created_at: None,
             same: None,
             also: Vec::new(),
             place: Place { branch: Some(format!("refs/heads/{branch}")), ..leases.place.clone() },

@@ -221,3 +221,27 @@ fn a_report_on_a_step_that_another_tree_closed_by_force_says_where_and_not_that_
     assert!(refused.stderr.contains("`p:1` was closed on "), "{}", refused.stderr);
     assert!(refused.stderr.contains("hint: merge it"), "{}", refused.stderr);
 }
+
+#[test]
+fn a_closed_step_does_not_keep_a_later_one_with_its_number_from_being_claimed() {
+    let step = |day: &str| {
+        let text = "What is to be done. ".repeat(40);
+        format!("---\nstatus: pending\ncreated_at: {day}T12:00:00Z\n---\n# Step 1\n\n{text}\n")
+    };
+    for is_claimed in [false, true] {
+        let repository = Repository::with(1);
+        for tree in [HERE, OTHER] {
+            repository.place.write(&format!("{tree}/plans/p/step-1.md"), step("2026-11-01"));
+        }
+        if is_claimed {
+            repository.run(HERE, "claim p:1 --by bo").ok();
+        }
+        repository.run(HERE, "done p:1 --by bo").ok();
+        assert_eq!(repository.run(OTHER, "next p").code, 7, "claimed: {is_claimed}");
+        // Another plan gets the name of this one.
+        for tree in [HERE, OTHER] {
+            repository.place.write(&format!("{tree}/plans/p/step-1.md"), step("2026-11-20"));
+            assert_eq!(repository.run(tree, "next p").code, 0, "{tree}, claimed: {is_claimed}");
+        }
+    }
+}
