@@ -1,10 +1,12 @@
 //! The errors of operations. Each has a code, a message and an exit code, and most have a hint, in the words of the command
 //! line.
 
+use std::path::PathBuf;
+
 use serde_json::{Value, json};
 
 use crate::api::trust::Subject;
-use crate::disk::{DiskError, UndoError};
+use crate::disk::{DiskError, FileKind, UndoError};
 use crate::git::GitError;
 use crate::index::IndexError;
 use crate::plan::problem::{Code, Problem};
@@ -23,6 +25,8 @@ pub enum Error {
     #[error("there is no plans directory here")]
     NoPlansDir,
     #[error("{message}")]
+    #[error("there is no plans directory here: `{}` is a {}", path.display(), kind.word())]
+    PlansDirTaken { path: PathBuf, kind: FileKind },
     Usage { message: String, hint: String },
     /// The request names a step by its number alone, and it is not clear which plan is meant.
     #[error("which plan? {}", which(candidates, *is_active))]
@@ -141,7 +145,7 @@ impl Error {
     pub fn code(&self) -> &'static str {
         match self {
             Self::NotFound { .. } | Self::NoSuchStep { .. } | Self::NoSuchPhase { .. } => "not-found",
-            Self::NoPlansDir => "no-plans-directory",
+            Self::NoPlansDir | Self::PlansDirTaken { .. } => "no-plans-directory",
             Self::Usage { .. } => "usage",
             Self::WhichPlan { .. } => "which-plan",
             Self::NotExpected { .. } => "file-changed",
@@ -185,6 +189,9 @@ impl Error {
             Self::NoSuchStep { steps, .. } => format!("the plan's steps are {}", few(steps, MOST_NAMED)),
             Self::NoSuchPhase { nearest: Some(it), .. } => format!("did you mean `{it}`?"),
             Self::NoSuchPhase { known, plan, .. } if known.is_empty() => {
+            Self::PlansDirTaken { .. } => {
+                "remove or rename it, or select a directory: --plans DIR".to_owned()
+            }
                 format!(
                     "no phase of `{plan}` needs a confirmation; to require one, add the phase to `confirm_phases`"
                 )
@@ -294,9 +301,11 @@ impl Error {
     pub fn exit_code(&self) -> u8 {
         match self {
             Self::Usage { .. } | Self::WhichPlan { .. } => 2,
-            Self::NotFound { .. } | Self::NoSuchStep { .. } | Self::NoSuchPhase { .. } | Self::NoPlansDir => {
-                3
-            }
+            Self::NotFound { .. }
+            | Self::NoSuchStep { .. }
+            | Self::NoSuchPhase { .. }
+            | Self::NoPlansDir
+            | Self::PlansDirTaken { .. } => 3,
             Self::Conflict { .. }
             | Self::NotExpected { .. }
             | Self::DependenciesOpen { .. }

@@ -69,8 +69,20 @@ pub fn find(disk: &Arc<dyn Disk>, request: &WorkspaceRequest) -> Result<Workspac
     Ok(Workspace { plans_dir, would_be, repository, config, problems })
 }
 
+/// The error if there is no plans directory. If something else has its name, the error says so.
+pub fn missing(disk: &dyn Disk, workspace: &Workspace) -> Error {
+    let path = &workspace.would_be;
+    match disk.lstat(path).map(|it| it.kind) {
+        Ok(kind) if kind != FileKind::Dir => Error::PlansDirTaken { path: path.clone(), kind },
+        _ => Error::NoPlansDir,
+    }
+}
+
 /// Makes the plans directory that is missing, and returns it.
 pub fn make(disk: &Arc<dyn Disk>, workspace: &Workspace) -> Result<PathBuf, Error> {
+    if let error @ Error::PlansDirTaken { .. } = missing(&**disk, workspace) {
+        return Err(error);
+    }
     check_place(&**disk, workspace)?;
     crate::disk::make_plans_dir(&**disk, &workspace.would_be)?;
     Ok(workspace.would_be.clone())

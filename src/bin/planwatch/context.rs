@@ -167,8 +167,13 @@ impl Session {
     /// The context of a verb that needs plans.
     pub(crate) fn context(&self) -> Result<Context, Failure> {
         let workspace = self.workspace()?;
-        let plans = workspace.plans_dir.clone().ok_or(Error::NoPlansDir)?;
+        let plans = self.plans_dir(&workspace)?;
         self.context_in(&workspace, &plans)
+    }
+
+    /// The plans directory that was found.
+    pub(crate) fn plans_dir(&self, workspace: &Workspace) -> Result<PathBuf, Error> {
+        workspace.plans_dir.clone().ok_or_else(|| workspace::missing(&*self.disk, workspace))
     }
 
     /// The context of a verb that makes the plans directory if there is none, such as `new`.

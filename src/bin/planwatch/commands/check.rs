@@ -1,7 +1,6 @@
 //! `check`: prints every problem with its position, the line of the file, and what to do about the problem.
 
 use planwatch::api::context::Context;
-use planwatch::api::error::Error;
 use planwatch::ops::check::{self, CheckReport, CheckRequest};
 use planwatch::store::transaction::{ChangeReport, Mode};
 
@@ -14,7 +13,7 @@ use crate::table::paint;
 
 pub(crate) fn run(session: &Session, args: &Check) -> Result<u8, Failure> {
     let workspace = session.workspace_to_check()?;
-    let plans = workspace.plans_dir.clone().ok_or(Error::NoPlansDir)?;
+    let plans = session.plans_dir(&workspace)?;
     let context = session.context_in(&workspace, &plans)?;
     let mode = if args.dry_run { Mode::DryRun } else { Mode::Write };
     let request = CheckRequest { fix: args.fix, git: args.git, mode };

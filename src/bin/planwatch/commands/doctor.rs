@@ -1,6 +1,5 @@
 //! `doctor`: a diagnosis of this setup, one line for each check.
 
-use planwatch::api::error::Error;
 use planwatch::ops::doctor::{self, Check, DiscardReport, DoctorRequest, State};
 
 use crate::args::setup::Doctor;
@@ -15,7 +14,7 @@ use crate::table::paint;
 pub(crate) fn run(session: &Session, args: &Doctor) -> Result<u8, Failure> {
     session.output.check_fields(fields::CHECK)?;
     let workspace = session.workspace_to_check()?;
-    let plans = workspace.plans_dir.clone().ok_or(Error::NoPlansDir)?;
+    let plans = session.plans_dir(&workspace)?;
     let context = session.context_in(&workspace, &plans)?;
     let request = DoctorRequest { reindex: args.reindex, discard: args.discard_journal.clone() };
     let report = session.with_spinner(|| doctor::examine(&context, &request))?;

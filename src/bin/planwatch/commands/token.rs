@@ -1,6 +1,5 @@
 //! `token`: the secret for requests over HTTP, on a line of its own.
 
-use planwatch::api::error::Error;
 use planwatch::ops::token;
 use serde_json::json;
 
@@ -10,7 +9,7 @@ use crate::failure::Failure;
 
 pub(crate) fn run(session: &Session, _: &Token) -> Result<u8, Failure> {
     session.output.check_fields("token")?;
-    let plans = session.workspace()?.plans_dir.ok_or(Error::NoPlansDir)?;
+    let plans = session.plans_dir(&session.workspace()?)?;
     let found = token::token(&session.look_again(&plans)?.plans)?;
     let Some(token) = found else {
         let failure = Failure::failed("not-found", "these plans have no token yet");

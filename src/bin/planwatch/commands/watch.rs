@@ -9,7 +9,6 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use planwatch::api::error::Error;
 use planwatch::disk::PlansDir;
 use planwatch::serve::daemon::api::{End, Observer, Stopper};
 use planwatch::serve::daemon::event_loop;
@@ -40,7 +39,7 @@ const SILENCE: Duration = Duration::from_secs(3);
 pub(crate) fn run(session: &Session, args: &Watch) -> Result<u8, Failure> {
     let known = if args.detach || args.stop { fields::DAEMON } else { fields::EVENT };
     session.output.check_fields(known)?;
-    let plans = session.workspace()?.plans_dir.ok_or(Error::NoPlansDir)?;
+    let plans = session.plans_dir(&session.workspace()?)?;
     if !args.stop && !args.detach {
         malloc::give_back();
     }

@@ -3,7 +3,6 @@
 use std::net::{SocketAddr, TcpListener};
 
 use planwatch::api::address::DEFAULT;
-use planwatch::api::error::Error;
 use planwatch::ops::show::{self, ShowReport, ShowRequest};
 use planwatch::serve::Opener;
 use serde_json::json;
@@ -15,7 +14,7 @@ use crate::failure::Failure;
 
 pub(crate) fn run(session: &Session, args: &Browser) -> Result<u8, Failure> {
     session.output.check_fields("url opened")?;
-    let plans = session.workspace()?.plans_dir.ok_or(Error::NoPlansDir)?;
+    let plans = session.plans_dir(&session.workspace()?)?;
     let path = args.plan.as_deref().map(|it| path_of(session, it)).transpose()?;
     let context = session.look_again(&plans)?;
     let running = answering(&context.plans)?.filter(|(_, status)| status.http.is_some() || !status.gives_way);
