@@ -9,6 +9,7 @@ use crate::api::trust::Subject;
 use crate::disk::{DiskError, FileKind, UndoError};
 use crate::git::GitError;
 use crate::index::IndexError;
+use crate::plan::id::read_step_id;
 use crate::plan::problem::{Code, Problem};
 use crate::text::header_edit::EditError;
 use crate::text::placeholders::Broken;
@@ -24,9 +25,9 @@ pub enum Error {
     /// No plans directory at or above the working directory.
     #[error("there is no plans directory here")]
     NoPlansDir,
-    #[error("{message}")]
     #[error("there is no plans directory here: `{}` is a {}", path.display(), kind.word())]
     PlansDirTaken { path: PathBuf, kind: FileKind },
+    #[error("{message}")]
     Usage { message: String, hint: String },
     /// The request names a step by its number alone, and it is not clear which plan is meant.
     #[error("which plan? {}", which(candidates, *is_active))]
@@ -106,6 +107,13 @@ pub enum Error {
     Undo(#[from] UndoError),
 }
 
+/// Splits an entry of [`Error::DependenciesOpen`], such as `a:1 (pending)`, into the id and the rest. A plan's name may
+/// contain spaces and parentheses.
+pub(crate) fn open_step(entry: &str) -> (&str, &str) {
+    let mut parts = entry.match_indices(" (").map(|(at, _)| entry.split_at(at));
+    parts.find(|(id, _)| read_step_id(id).is_some()).unwrap_or((entry, ""))
+}
+
 impl Error {
     pub(crate) fn usage(message: impl Into<String>, hint: impl Into<String>) -> Self {
         Self::Usage { message: message.into(), hint: hint.into() }
@@ -181,6 +189,9 @@ impl Error {
             Self::NoPlansDir => {
                 "`planwatch new TITLE STEP…` creates one; --plans DIR selects another".to_owned()
             }
+            Self::PlansDirTaken { .. } => {
+                "remove or rename it, or select a directory: --plans DIR".to_owned()
+            }
             Self::WhichPlan { candidates, number, .. } => match candidates.first() {
                 Some(first) => format!("name it, as in `{first}:{number}`, or set PLANWATCH_PLAN"),
                 None => "`planwatch new TITLE STEP…` creates one".to_owned(),
@@ -189,9 +200,6 @@ impl Error {
             Self::NoSuchStep { steps, .. } => format!("the plan's steps are {}", few(steps, MOST_NAMED)),
             Self::NoSuchPhase { nearest: Some(it), .. } => format!("did you mean `{it}`?"),
             Self::NoSuchPhase { known, plan, .. } if known.is_empty() => {
-            Self::PlansDirTaken { .. } => {
-                "remove or rename it, or select a directory: --plans DIR".to_owned()
-            }
                 format!(
                     "no phase of `{plan}` needs a confirmation; to require one, add the phase to `confirm_phases`"
                 )
@@ -202,9 +210,8 @@ impl Error {
             }
             Self::NotExpected { .. } => "read the current version, then try again".to_owned(),
             Self::DependenciesOpen { open, .. } => {
-                let first = open.first()?;
-                let name = first.split(' ').next()?;
-                match first.contains("does not exist") {
+                let (name, status) = open_step(open.first()?);
+                match status.contains("does not exist") {
                     true => format!(
                         "correct the dependency: `planwatch check` shows its place; `{name}` is not a step"
                     ),

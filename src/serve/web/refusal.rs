@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::layout::{bare, heading, html};
 use super::links;
-use crate::plan::id::read_step_id;
+use crate::api::error::open_step;
 use crate::serve::hints;
 use crate::serve::http::problem::Problem;
 
@@ -73,9 +73,9 @@ fn open_steps(problem: &Problem) -> Markup {
     html! {
         @for (nth, it) in open.filter_map(Value::as_str).enumerate() {
             @if nth > 0 { ", " }
-            @match it.split_once(' ').filter(|(id, _)| read_step_id(id).is_some()) {
-                Some((id, status)) => { (links::to(id)) " " (crate::page::text::words(status)) },
-                None => (links::in_sentence(it)),
+            @match open_step(it) {
+                (entry, "") => (links::in_sentence(entry)),
+                (id, status) => { (links::to(id)) " " (crate::page::text::words(status.trim_start())) },
             }
         }
     }
