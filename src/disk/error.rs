@@ -164,6 +164,7 @@ impl DiskError {
                 "name a file of the repository outside `.git` and `.planwatch`; symbolic links that lead out of the repository are not followed"
             }
             Self::TooLarge { .. } => "move what is not plan text into a file of its own",
+            Self::Unreadable { .. } => "make it readable",
             Self::FileChanged { .. } => "save the file in the editor, then try again",
             Self::HalfSaved { .. } | Self::Vanished { .. } => {
                 "nothing was written; try again when the editor has finished, or after two seconds"

@@ -89,6 +89,13 @@ impl PlansDir {
         })
     }
 
+    /// Fails if this user cannot list the directory or reach its files. Such a directory would otherwise count as empty.
+    pub fn refuse_unreadable(&self) -> Result<(), DiskError> {
+        // The path ends in `.`, so opening it needs the permission to reach the files, too.
+        let opened = self.disk.open(&self.root.join("."), Open::Read);
+        opened.map(|_| ()).map_err(|error| DiskError::reading(&self.root, error))
+    }
+
     /// Returns the same directory on another disk.
     pub(super) fn on(self, disk: Arc<dyn Disk>) -> Self {
         Self { disk, ..self }

@@ -189,6 +189,11 @@ impl Plan {
     }
 
     /// Returns the status that is shown, and its source. An active plan is shown as completed if all its steps are closed.
+    /// Returns false if the plan is known to have no steps. If the plan's directory cannot be read, they are not known.
+    pub(crate) fn may_have_steps(&self) -> bool {
+        !self.steps.is_empty() || self.is_faulty()
+    }
+
     pub fn shown_status(&self) -> (Stated<PlanStatus>, StatusSource) {
         let all_closed = !self.steps.is_empty() && self.steps.iter().all(Step::is_closed);
         if self.status.is(PlanStatus::Active) && all_closed {

@@ -55,6 +55,8 @@ impl Obstacle {
 pub const NOT_VERIFIED: &str = "completed (not verified)";
 
 pub fn is_lapsed(plans: &Plans, step: &Step, now: Time) -> bool {
+const HAS_ERROR: &str = "plan.md has an error; `check` names it";
+
     plans.claims().lapse(step, now).is_some()
 }
 
@@ -302,7 +304,7 @@ pub fn state(plans: &Plans, plan: &Plan, now: Time) -> State {
     if plan.kind != PlanKind::Program || plan.is_archived {
         return next(plans, plan, now).state;
     }
-    let asked = std::iter::once(plan).chain(plans.children(&plan.id)).filter(|it| !it.steps.is_empty());
+    let asked = std::iter::once(plan).chain(plans.children(&plan.id)).filter(|it| it.may_have_steps());
     asked.map(|it| next(plans, it, now).state).min().unwrap_or(State::Empty)
 }
 
@@ -366,6 +368,8 @@ fn closed_state(plan: &Plan) -> Option<(State, String)> {
     }
     let found = match &plan.status {
         Stated::Known(PlanStatus::Draft) => (State::Draft, "the plan is a draft".to_owned()),
+        // If the directory cannot be read, the steps are not known.
+        _ if plan.steps.is_empty() && plan.is_faulty() => (State::Blocked, HAS_ERROR.to_owned()),
         Stated::Known(PlanStatus::Abandoned) => (State::Abandoned, "the plan is abandoned".to_owned()),
         Stated::Known(PlanStatus::Completed) => (State::Complete, "the plan is completed".to_owned()),
         _ if plan.steps.is_empty() => (State::Empty, "the plan has no steps".to_owned()),
@@ -404,7 +408,7 @@ pub fn why_ready(plans: &Plans, plan: &Plan, step: &Step, now: Time) -> String {
 /// follows. Dependencies on steps of the same plan are left out, and so are claims.
 fn why_blocked(plans: &Plans, plan: &Plan, now: Time) -> String {
     if plan.is_faulty() {
-        return "plan.md has an error; `check` names it".to_owned();
+        return HAS_ERROR.to_owned();
     }
     let open = plan.steps.iter().filter(|it| !it.is_closed());
     let reasons = open.filter_map(|step| {

@@ -355,6 +355,7 @@ impl Session {
     fn look(&self, workspace: &Workspace, plans: &Path) -> Result<Context, Error> {
         let plans = PlansDir::open(Arc::clone(&self.disk), plans, state_home().as_deref())?
             .with_cache_home(cache_home().as_deref());
+        plans.refuse_unreadable()?;
         let (output, is_memory_reported) = (self.output.clone(), Arc::clone(&self.is_memory_reported));
         let above = || plans.root().parent().unwrap_or(plans.root()).to_path_buf();
         let repository = workspace.repository.clone().unwrap_or_else(above);

@@ -94,6 +94,7 @@ fn nothing_ready_has_a_state_and_a_reason() {
 fn confirmations_open_their_gates() {
     check("status: active", &["1 pending confirm: required\nconfirmed: {by: ann}"], State::Next, "1");
     check(
+    check("status: nope", &[], State::Blocked, "plan.md has an error; `check` names it");
         "confirm_phases: [x]\nconfirmations:\n  - {phase: x, by: ann}",
         &["1 pending phase: x"],
         State::Next,

@@ -4,7 +4,7 @@ use std::mem::ManuallyDrop;
 
 use planwatch::api::context::Context;
 use planwatch::api::sort::Sort;
-use planwatch::api::views::{PlanShape, StepShape};
+use planwatch::api::views::{PlanShape, Reason, StepShape};
 use planwatch::ops::list::{self, ListReport, ListRequest};
 use planwatch::ops::stale::{self, StaleRequest};
 use planwatch::plan::model::PlanKind;
@@ -152,7 +152,9 @@ fn steps_of(
     let head = format!("{}{}  {stand}\n\n", heading(&plan.id, &plan.title), bar_of(plan));
     let id = typed(&plan.id);
     if steps.is_empty() {
+        let check = ("planwatch check".to_owned(), "to see the error");
         let (said, commands) = match plan.steps_total {
+            0 if plan.attention == Some(Reason::Faulty) => ("plan.md has an error.", vec![check]),
             0 if plan.kind == PlanKind::Program => {
                 ("The program has no steps of its own.", vec![joining(&plan.id)])
             }

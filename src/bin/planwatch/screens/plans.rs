@@ -123,8 +123,7 @@ pub(crate) fn status_parts(plan: &PlanShape) -> Vec<(String, Style)> {
         counts(plan).iter().map(|(n, what, style)| (format!("{n} {what}"), *style)).collect();
     parts.extend(plan.incomplete.then(|| ("draft incomplete".to_owned(), DIM)));
     if parts.is_empty() {
-        let state = if plan.steps_total == 0 { "empty" } else { plan.state };
-        parts.push((state.to_owned(), DIM));
+        parts.push((plan.state.to_owned(), DIM));
     }
     parts
 }

@@ -93,7 +93,7 @@ fn over(context: &Context, plans: &Plans, id: &PlanId) -> Result<Halt, Error> {
         PlanKind::Program if !plan.is_archived => plans.live().filter(|it| is_part(it, id)).collect(),
         _ => vec![plan],
     };
-    let asked: Vec<_> = parts.iter().filter(|it| !it.steps.is_empty() || parts.len() == 1).copied().collect();
+    let asked: Vec<_> = parts.iter().filter(|it| it.may_have_steps() || parts.len() == 1).copied().collect();
     let states: Vec<_> = asked.iter().map(|it| rules::next(plans, it, context.now)).collect();
     let best = states.iter().map(|it| it.state).min().unwrap_or(State::Empty);
     let why = states.iter().find(|it| it.state == best).map_or("the plan has no steps", |it| it.why.as_str());
