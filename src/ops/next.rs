@@ -72,9 +72,14 @@ pub fn next(context: &Context, request: &NextRequest) -> Result<NextReport, Erro
     if plan.kind == PlanKind::Program && !plan.is_archived {
         let is_child = |it: &Plan| it.id == id || it.program.as_ref() == Some(&id);
         let candidates = rules::candidates(&plans, context.now).into_iter().filter(|it| is_child(it.plan));
-        let asked = plans.live().filter(|it| is_child(it) && !it.steps.is_empty());
-        let mut report =
-            among(&views, &asked.collect::<Vec<_>>(), &candidates.collect::<Vec<_>>(), request.most);
+        let asked: Vec<_> = plans.live().filter(|it| is_child(it) && it.may_have_steps()).collect();
+        let mut report = among(&views, &asked, &candidates.collect::<Vec<_>>(), request.most);
+        if asked.is_empty() {
+            let has_plans = plans.children(&id).next().is_some();
+            let why =
+                if has_plans { "the program's plans have no steps" } else { "the program has no plans" };
+            why.clone_into(&mut report.why);
+        }
         report.plan = Some(id.to_string());
         return Ok(report);
     }
@@ -169,6 +174,21 @@ fn why_none(plans: &Plans, asked: &[&Plan], now: Time) -> (State, String) {
 mod tests {
     use super::*;
     use crate::disk::model::Machine;
+
+    #[test]
+    fn a_program_without_steps_says_whether_it_has_plans() {
+        let program = ("/plans/a/plan.md", "---\nkind: program\n---\n# A\n");
+        let child = ("/plans/b/plan.md", "---\nprogram: a\n---\n# B\n");
+        for (files, expected) in [
+            (vec![program], "the program has no plans"),
+            (vec![program, child], "the program's plans have no steps"),
+        ] {
+            let context = Context::on_model(&Machine::with(&files));
+            let request = NextRequest { plan: Some("a".to_owned()), most: None };
+            let report = next(&context, &request).unwrap();
+            assert_eq!((report.state, report.why.as_str()), (State::Empty, expected));
+        }
+    }
 
     #[test]
     fn abandoned_and_empty_plans_are_not_called_complete() {

@@ -93,6 +93,10 @@ fn nothing(report: &NextReport) -> String {
         (State::Abandoned, Some(_)) => {
             ("No step can be claimed", vec![(command("reopen"), "to make the plan active again")])
         }
+        // Candidates are listed for a program. It gets its steps through its plans.
+        (State::Empty, Some(_)) if report.candidates.is_some() => {
+            ("There are no steps", vec![(command("list"), "to list its plans")])
+        }
         (State::Empty, Some(_)) => {
             ("There are no steps", vec![(format!("{} TITLE", command("add")), "to add a step")])
         }
