@@ -8,7 +8,6 @@ use serde::Deserialize;
 
 use crate::plan::id::StepId;
 use crate::plan::model::{Plan, Step};
-use crate::plan::rules::before;
 use crate::plan::words::{Stated, StepStatus};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
@@ -146,6 +145,6 @@ fn edges(plan: &Plan) -> impl Iterator<Item = (&StepId, &StepId)> {
 /// The steps that a step depends on, in a sequential plan also the preceding step. Only the first and the last step of a
 /// long range are returned.
 fn waits<'a>(plan: &'a Plan, step: &'a Step) -> impl Iterator<Item = &'a StepId> {
-    let before = before(plan, step).map(|it| &it.id).filter(|it| !step.depends.contains(it));
+    let before = plan.before(step).map(|it| &it.id).filter(|it| !step.depends.contains(it));
     step.depends.iter().chain(before)
 }

@@ -10,7 +10,7 @@ use crate::api::views::{Views, value};
 use crate::disk::FileOp;
 use crate::plan::change::NewStep;
 use crate::plan::id::StepId;
-use crate::plan::model::{Plan, Step};
+use crate::plan::model::{Order, Plan, Step};
 use crate::plan::plans::Plans;
 use crate::plan::step_number::{NoRoom, StepNumber};
 use crate::plan::{file_name, read};
@@ -60,7 +60,7 @@ pub fn add(context: &Context, request: &AddRequest) -> Result<ChangeReport, Erro
     let directory = plan.path.trim_end_matches(file_name::PLAN_FILE);
     let path = format!("{directory}{}", file_name::step_file(&id.number));
     let step = checked(context, plan, &id, &path, &bytes)?;
-    refuse_cycle(context, &plans, &step, &bytes)?;
+    refuse_cycle(context, (&plans, plan), &step, &bytes)?;
     idempotency::record(context, || vec![changed(context, &plans, plan, &step)]);
     match steps_list_line::add(context, plan, &step)? {
         None => writing.create(&path, &bytes)?,
@@ -130,14 +130,25 @@ fn checked(context: &Context, plan: &Plan, id: &StepId, path: &str, bytes: &[u8]
 
 /// Refuses a step that would wait for itself. This can happen if another step already depends on the new step's number, or
 /// on "all previous steps".
-fn refuse_cycle(context: &Context, plans: &Plans, step: &Step, bytes: &[u8]) -> Result<(), Error> {
-    if step.depends.is_empty() && step.ranges.is_empty() || cycles::has(plans, &step.id) {
+fn refuse_cycle(
+    context: &Context,
+    (plans, plan): (&Plans, &Plan),
+    step: &Step,
+    bytes: &[u8],
+) -> Result<(), Error> {
+    let is_named = || plan.steps.iter().any(|it| it.depends_on(&step.id));
+    let waits =
+        !step.depends.is_empty() || !step.ranges.is_empty() || plan.order == Order::Sequential && is_named();
+    if !waits || cycles::has(plans, &step.id) {
         return Ok(());
     }
     let own = Overlay { path: &step.path, bytes };
     let others = load::DecisionFiles::Others(&step.path);
     let after = LoadQuery::step_with(&step.id, own).settled(others).load(context)?.plans;
-    cycles::refuse(after.step(&step.id), "choose another number, or other dependencies")
+    let hint = "choose another number, or other dependencies";
+    cycles::refuse(after.step(&step.id), hint)?;
+    let around = after.get(&step.id.plan).unwrap_or(plan);
+    cycles::refuse_through_others(context, around, step, hint)
 }
 
 fn changed(context: &Context, plans: &Plans, plan: &Plan, step: &Step) -> Changed {

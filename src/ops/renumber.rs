@@ -11,7 +11,7 @@ use crate::disk::FileOp;
 use crate::plan::change::{dependency_item, set_text};
 use crate::plan::file_name;
 use crate::plan::id::StepId;
-use crate::plan::model::{Plan, Step};
+use crate::plan::model::{Order, Plan, Step};
 use crate::plan::plans::Plans;
 use crate::plan::read::{self, STEP_KEYS};
 use crate::plan::references::{self, MovedFile};
@@ -226,6 +226,12 @@ fn refuse_cycle(
     (step, new): (&Step, &StepId),
     (path, file): (&str, Vec<u8>),
 ) -> Result<(), Error> {
+    let hint = "choose another place, or remove a dependency first";
+    if plan.order == Order::Sequential {
+        let after = in_new_order(plans, step, new, plan.is_doubled(step));
+        let old = |it: &StepId| if it == new { step.id.clone() } else { it.clone() };
+        cycles::refuse_new(after, |it| cycles::has(plans, &old(it)), hint)?;
+    }
     let content = read::Content::new(file.clone(), context.now);
     let now = read::read_step_of(plan, new, path, content, &context.config.words);
     if now.depends.is_empty() && now.ranges.is_empty() || cycles::has(plans, &step.id) {
@@ -243,7 +249,23 @@ fn refuse_cycle(
     };
     let own = Overlay { path, bytes: &bytes };
     let after = LoadQuery::step_with(new, own).load(context)?.plans;
-    cycles::refuse(after.step(new), "choose another place, or remove a dependency first")
+    cycles::refuse(after.step(new), hint)
+}
+
+/// All plans with the step under its new number. If another file keeps the old number, dependencies on that number stay.
+fn in_new_order(plans: &Plans, step: &Step, new: &StepId, is_doubled: bool) -> Vec<Plan> {
+    let mut all = plans.clone().into_vec();
+    for plan in all.iter_mut().filter(|it| !it.is_archived) {
+        for other in &mut plan.steps {
+            if other.path == step.path {
+                other.id.clone_from(new);
+            }
+            let named = other.depends.iter_mut().filter(|it| **it == step.id && !is_doubled);
+            named.for_each(|it| it.clone_from(new));
+        }
+        plan.steps.sort_by(|a, b| a.id.number.cmp(&b.id.number));
+    }
+    all
 }
 
 /// The old and the new name of a step's file.

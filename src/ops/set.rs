@@ -5,6 +5,7 @@ use crate::api::error::Error;
 use crate::plan::change::{NewAttempt, NewNote, dependency_item};
 use crate::plan::id::{self, PlanId, StepId};
 use crate::plan::model::{Plan, Step};
+use crate::plan::plans::hint_for_cycle;
 use crate::plan::problem::{Code, Problem, Severity};
 use crate::plan::read::{self, PLAN_KEYS, STEP_KEYS};
 use crate::plan::records::NoteType;
@@ -20,7 +21,7 @@ use crate::store::resolve::{self, Target};
 use crate::store::step_file::{self, Current, StepUpdate};
 use crate::store::sync::ending::{self, Fences, StatusChange};
 use crate::store::transaction::{self, ChangeReport, Mode};
-use crate::store::{new_step, plan_status, program, relink, steps_list_line, typed_words};
+use crate::store::{cycles, new_step, plan_status, program, relink, steps_list_line, typed_words};
 use crate::text::header_edit::{Change, NewValue};
 use crate::text::{scalar, yaml};
 
@@ -239,6 +240,10 @@ fn set_in_plan(
     let content = read::Content::new(after, context.now);
     let again = read::read_plan_again(plan, content, &context.config.words);
     refuse_new_problems(&plan.problems, &again.problems)?;
+    if again.order != plan.order {
+        let (settled, hint) = (DecisionFiles::PlanFile(&plan.id), hint_for_cycle(again.order));
+        cycles::refuse_in(context, &plan.path, settled, hint, |it| it.order = again.order)?;
+    }
     let completed = PlanStatus::Completed;
     let completes = update.status.map_or_else(|| again.status.is(completed), |it| it == completed);
     if !completes || plan.status.is(completed) {
@@ -303,8 +308,11 @@ fn set_in_step(
     let own = Overlay { path: &step.path, bytes: &after };
     let plans =
         LoadQuery::step_with(&step.id, own).settled(DecisionFiles::Others(&step.path)).load(context)?.plans;
-    let (_, again) = resolve::same_file(&plans, step)?;
+    let (around, again) = resolve::same_file(&plans, step)?;
     refuse_new_problems(&step.problems, &again.problems)?;
+    if again.depends != step.depends || again.ranges != step.ranges {
+        cycles::refuse_through_others(context, around, again, hint_for_cycle(around.order))?;
+    }
     if is_forced && after != bytes {
         update.keys.push(overridden(context, who, bytes, &update.did));
     }

@@ -173,6 +173,12 @@ impl Plan {
         })
     }
 
+    /// Returns the preceding step if the plan is sequential: it has to be closed first.
+    pub(crate) fn before(&self, step: &Step) -> Option<&Step> {
+        let first = || self.steps.partition_point(|it| it.id.number < step.id.number);
+        (self.order == Order::Sequential).then(|| self.steps[..first()].last()).flatten()
+    }
+
     /// Returns whether another file has the step's number too.
     pub fn is_doubled(&self, step: &Step) -> bool {
         self.steps.iter().any(|it| it.id.number == step.id.number && it.path != step.path)
@@ -183,17 +189,17 @@ impl Plan {
         self.problems.iter().any(|it| it.path == self.path && it.severity() == Severity::Error)
     }
 
+    /// Returns false if the plan is known to have no steps. If the plan's directory cannot be read, they are not known.
+    pub(crate) fn may_have_steps(&self) -> bool {
+        !self.steps.is_empty() || self.is_faulty()
+    }
+
     /// Returns whether the plan's draft has passes left.
     pub fn is_incomplete(&self) -> bool {
         self.draft.get("incomplete").and_then(Value::as_bool).unwrap_or_default()
     }
 
     /// Returns the status that is shown, and its source. An active plan is shown as completed if all its steps are closed.
-    /// Returns false if the plan is known to have no steps. If the plan's directory cannot be read, they are not known.
-    pub(crate) fn may_have_steps(&self) -> bool {
-        !self.steps.is_empty() || self.is_faulty()
-    }
-
     pub fn shown_status(&self) -> (Stated<PlanStatus>, StatusSource) {
         let all_closed = !self.steps.is_empty() && self.steps.iter().all(Step::is_closed);
         if self.status.is(PlanStatus::Active) && all_closed {

@@ -7,7 +7,7 @@ use unicode_normalization::UnicodeNormalization;
 
 use crate::plan::claims::Claims;
 use crate::plan::id::{PlanId, StepId};
-use crate::plan::model::{Plan, PlanKind, Step};
+use crate::plan::model::{Order, Plan, PlanKind, Step};
 use crate::plan::problem::{Code, Problem};
 use crate::plan::ranges::Runs;
 use crate::plan::time::Time;
@@ -71,9 +71,20 @@ impl Plans {
 
     /// Adds to all plans of a plans directory the problems that depend on several files.
     pub fn judged(plans: Vec<Plan>) -> Self {
+        Self::judged_with(plans, true, None)
+    }
+
+    /// Like [`Plans::judged`], for plans of which one may lack steps. So it is not known which step precedes another one, and
+    /// cycles through the order of a sequential plan are not found. `whole` is that plan with all steps; the hints for missing
+    /// steps name them.
+    pub(crate) fn judged_in_part(plans: Vec<Plan>, whole: Option<&Plan>) -> Self {
+        Self::judged_with(plans, false, whole)
+    }
+
+    fn judged_with(plans: Vec<Plan>, has_all_steps: bool, whole: Option<&Plan>) -> Self {
         let mut judged = Self::new(plans);
-        let graph = Graph::of(&judged);
-        let found = [judged.missing_dependencies(&graph), judged.cycles(&graph)].concat();
+        let graph = Graph::of(&judged, has_all_steps);
+        let found = [judged.missing_dependencies(&graph, whole), judged.cycles(&graph)].concat();
         for (plan, step, problem) in found {
             judged.plans[plan].steps[step].problems.push(problem);
         }
@@ -169,31 +180,14 @@ impl Plans {
         self.live().filter(move |it| it.program.as_ref() == Some(program))
     }
 
-    fn missing_dependencies(&self, graph: &Graph<'_>) -> Vec<(usize, usize, Problem)> {
+    fn missing_dependencies(&self, graph: &Graph<'_>, whole: Option<&Plan>) -> Vec<(usize, usize, Problem)> {
         let problem = |(node, nth): &(usize, usize)| {
             let (step, (plan, at)) = (graph.steps[*node], graph.places[*node]);
-            (plan, at, self.missing_dependency(step, *nth, &step.depends[*nth]))
+            let missing = &step.depends[*nth];
+            let named = whole.filter(|it| it.id == missing.plan).or_else(|| self.get(&missing.plan));
+            (plan, at, missing_dependency(step, *nth, missing, named))
         };
         graph.missing.iter().map(problem).collect()
-    }
-
-    fn missing_dependency(&self, step: &Step, nth: usize, missing: &StepId) -> Problem {
-        let message = format!("the dependency `{missing}` does not exist{COUNTS_AS_OPEN}");
-        let hint = match self.get(&missing.plan) {
-            Some(plan) if plan.steps.is_empty() => format!("`{}` has no steps", plan.id),
-            Some(plan) => {
-                let numbers =
-                    plan.steps.iter().take(20).map(|it| it.id.number.to_string()).collect::<Vec<_>>();
-                let more = match plan.steps.len().saturating_sub(numbers.len()) {
-                    0 => String::new(),
-                    more => format!(" and {more} more"),
-                };
-                format!("the steps of `{}` are {}{more}", plan.id, numbers.join(", "))
-            }
-            None => format!("there is no plan `{}`", missing.plan),
-        };
-        let place = step.depends_at.get(nth).copied().unwrap_or(Place::START);
-        Problem::at(&step.path, place, Code::DependencyMissing, message, hint)
     }
 
     fn missing_programs(&self) -> Vec<(usize, Problem)> {
@@ -249,14 +243,43 @@ impl Plans {
             for node in &cycle {
                 let step = graph.steps[*node];
                 let message = format!("the step waits for itself through {names}");
-                let hint = "remove one dependency";
                 let (plan, nth) = graph.places[*node];
+                let hint = hint_for_cycle(self.plans[plan].order);
                 let inside = step.depends.iter().position(|it| members.contains(it));
                 let place = inside.and_then(|it| step.depends_at.get(it)).copied().unwrap_or(Place::START);
                 found.push((plan, nth, Problem::at(&step.path, place, Code::DependencyCycle, message, hint)));
             }
         }
         found
+    }
+}
+
+/// The problem of a dependency on a missing step. `named` is the plan of that step.
+fn missing_dependency(step: &Step, nth: usize, missing: &StepId, named: Option<&Plan>) -> Problem {
+    let message = format!("the dependency `{missing}` does not exist{COUNTS_AS_OPEN}");
+    let hint = match named {
+        Some(plan) if plan.steps.is_empty() => format!("`{}` has no steps", plan.id),
+        Some(plan) => {
+            let numbers = plan.steps.iter().take(20).map(|it| it.id.number.to_string()).collect::<Vec<_>>();
+            let more = match plan.steps.len().saturating_sub(numbers.len()) {
+                0 => String::new(),
+                more => format!(" and {more} more"),
+            };
+            format!("the steps of `{}` are {}{more}", plan.id, numbers.join(", "))
+        }
+        None => format!("there is no plan `{}`", missing.plan),
+    };
+    let place = step.depends_at.get(nth).copied().unwrap_or(Place::START);
+    Problem::at(&step.path, place, Code::DependencyMissing, message, hint)
+}
+
+/// The hint for a step that waits for itself.
+pub(crate) fn hint_for_cycle(order: Order) -> &'static str {
+    match order {
+        Order::Dependencies => "remove one dependency",
+        Order::Sequential => {
+            "remove one dependency; in a sequential plan, each step also waits for the one before it"
+        }
     }
 }
 
@@ -333,7 +356,7 @@ impl<'a> Finder<'a> {
 }
 
 impl<'a> Graph<'a> {
-    fn of(plans: &'a Plans) -> Self {
+    fn of(plans: &'a Plans, has_all_steps: bool) -> Self {
         let finder = Finder::of(plans);
         let (steps, places, edges, missing) = Default::default();
         let mut graph =
@@ -341,8 +364,9 @@ impl<'a> Graph<'a> {
         for (at, plan) in plans.plans.iter().enumerate() {
             let own = plans.meant_at(at);
             // If each step waits only for earlier steps of its plan, none of its dependencies is missing and no cycle leads
-            // through the plan. So its steps need no edges. A range never contains the step itself or a later one. This check
-            // takes less time than the search for cycles (benchmark T16).
+            // through the plan. So its steps need no edges. A range never contains the step itself or a later one, and the step
+            // before it in a sequential plan is an earlier one, too. This check takes less time than the search for cycles
+            // (benchmark T16).
             let is_sound = own == at && (plan.waits_inside || plan.is_waiting_inside());
             graph.is_sound.push(is_sound);
             for (nth, step) in plan.steps.iter().enumerate() {
@@ -360,6 +384,10 @@ impl<'a> Graph<'a> {
                         None => graph.missing.push((node, n)),
                     }
                 }
+                // A closed step waits for nothing, so the order of the plan adds no edge to it.
+                let before =
+                    plan.before(step).filter(|it| has_all_steps && !step.is_closed() && !it.is_closed());
+                edges.extend(before.and_then(|it| finder.node(plan, own, &it.id)));
                 graph.edges.push(edges);
             }
         }

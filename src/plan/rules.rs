@@ -1,17 +1,21 @@
 //! Which steps are ready, which one is next, and why: pure functions over plans in memory.
 
+mod waiting;
+
 use std::cmp::{Ordering, Reverse};
 use std::collections::{BinaryHeap, HashSet};
 
 use crate::plan::claims::{HeldClaim, InForce};
 use crate::plan::id::{PlanId, StepId};
 use crate::plan::model::{Order, Plan, PlanKind, Step};
-use crate::plan::plans::{Finder, Plans};
+use crate::plan::plans::Plans;
 use crate::plan::problem::Code;
 use crate::plan::ranges::MOST_SPELLED_OUT;
 use crate::plan::records::{Confirmation, Priority};
 use crate::plan::time::Time;
 use crate::plan::words::{PlanStatus, Stated, StepStatus};
+
+use waiting::Waiting;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Obstacle {
@@ -51,12 +55,12 @@ impl Obstacle {
     }
 }
 
+const HAS_ERROR: &str = "plan.md has an error; `check` names it";
+
 /// The shown status of a completed step whose run ended before verifying it.
 pub const NOT_VERIFIED: &str = "completed (not verified)";
 
 pub fn is_lapsed(plans: &Plans, step: &Step, now: Time) -> bool {
-const HAS_ERROR: &str = "plan.md has an error; `check` names it";
-
     plans.claims().lapse(step, now).is_some()
 }
 
@@ -118,12 +122,6 @@ fn waits(plans: &Plans, plan: &Plan, step: &Step) -> bool {
         || !plans.open_in_ranges(plan, step, 1).is_empty()
 }
 
-/// Returns the preceding step if the plan is sequential: it has to be closed first.
-pub(crate) fn before<'a>(plan: &'a Plan, step: &Step) -> Option<&'a Step> {
-    let first = || plan.steps.partition_point(|it| it.id.number < step.id.number);
-    (plan.order == Order::Sequential).then(|| plan.steps[..first()].last()).flatten()
-}
-
 /// Returns the dependencies that are not closed. In a sequential plan, the preceding step counts as a dependency.
 ///
 /// Of the open steps in ranges, only the first [`MOST_SPELLED_OUT`] are returned.
@@ -157,14 +155,14 @@ pub(crate) fn open_dependency_ids<'a>(
 }
 
 fn open_before<'a>(plan: &'a Plan, step: &Step) -> Option<&'a Step> {
-    before(plan, step).filter(|it| !it.is_closed())
+    plan.before(step).filter(|it| !it.is_closed())
 }
 
 /// Returns the existing steps that a step depends on. In a sequential plan, the preceding step counts as a dependency.
 pub fn dependencies<'a>(plans: &'a Plans, plan: &'a Plan, step: &'a Step) -> impl Iterator<Item = &'a Step> {
     let held = step.ranges.iter().flat_map(|it| &plan.steps[plan.places_in(it)]);
     let named = step.depends.iter().filter_map(move |it| dependency(plans, plan, it));
-    named.chain(held).chain(before(plan, step))
+    named.chain(held).chain(plan.before(step))
 }
 
 /// Finds a dependency of a step of `plan`. If the id names that plan, the step is looked up in `plan` itself, even if
@@ -298,8 +296,8 @@ pub struct Next<'a> {
 
 /// Returns the state that `next` reports for a plan.
 ///
-/// For a program, considers the program itself and its children, except plans without steps, and returns the state that
-/// comes first in [`State`]. The children of an archived program do not count.
+/// For a program, considers the program itself and its children, except plans that are known to have no steps, and returns
+/// the state that comes first in [`State`]. The children of an archived program do not count.
 pub fn state(plans: &Plans, plan: &Plan, now: Time) -> State {
     if plan.kind != PlanKind::Program || plan.is_archived {
         return next(plans, plan, now).state;
@@ -368,10 +366,10 @@ fn closed_state(plan: &Plan) -> Option<(State, String)> {
     }
     let found = match &plan.status {
         Stated::Known(PlanStatus::Draft) => (State::Draft, "the plan is a draft".to_owned()),
-        // If the directory cannot be read, the steps are not known.
-        _ if plan.steps.is_empty() && plan.is_faulty() => (State::Blocked, HAS_ERROR.to_owned()),
         Stated::Known(PlanStatus::Abandoned) => (State::Abandoned, "the plan is abandoned".to_owned()),
         Stated::Known(PlanStatus::Completed) => (State::Complete, "the plan is completed".to_owned()),
+        // If the directory cannot be read, the steps are not known.
+        _ if plan.steps.is_empty() && plan.is_faulty() => (State::Blocked, HAS_ERROR.to_owned()),
         _ if plan.steps.is_empty() => (State::Empty, "the plan has no steps".to_owned()),
         _ if plan.steps.iter().all(Step::is_closed) => {
             (State::Complete, "all steps are completed or skipped".to_owned())
@@ -427,7 +425,19 @@ fn why_blocked(plans: &Plans, plan: &Plan, now: Time) -> String {
         })
     });
     let mut seen = HashSet::new();
-    joined(reasons.filter(|it| seen.insert(it.clone())).collect())
+    let reasons: Vec<_> = reasons.filter(|it| seen.insert(it.clone())).collect();
+    if reasons.is_empty() { why_first_waits(plans, plan, now) } else { joined(reasons) }
+}
+
+/// Says what the first open step waits for, if this is in the same plan.
+fn why_first_waits(plans: &Plans, plan: &Plan, now: Time) -> String {
+    let waits = |step: &Step| {
+        let on =
+            obstacles(plans, plan, step, now).iter().find_map(|it| it.step().map(|it| it.number.clone()));
+        Some(format!("step {} waits for {}", step.id.number, on?))
+    };
+    let found = plan.steps.iter().filter(|it| !it.is_closed()).find_map(waits);
+    found.unwrap_or_else(|| "no open step is ready".to_owned())
 }
 
 /// Joins the first five reasons, and says how many more there are.
@@ -540,62 +550,6 @@ fn rank(plan: &Plan, step: &Step, waiting: &Waiting<'_>) -> Rank {
     let priority = step.priority.unwrap_or(plan.priority);
     let age = step.created_at.or(plan.created_at).or(step.modified);
     (Reverse(priority), Reverse(waiting.count(&step.id)), age, plan.id.clone())
-}
-
-/// Which open steps wait for a step, directly or through others. Steps are stored as indices, because there are many.
-struct Waiting<'a> {
-    finder: Finder<'a>,
-    /// For each step, the index in `dependants` at which the steps that wait for it begin. The last entry is the length
-    /// of `dependants`.
-    firsts: Vec<usize>,
-    dependants: Vec<usize>,
-}
-
-impl<'a> Waiting<'a> {
-    fn of(plans: &'a Plans) -> Self {
-        let finder = Finder::of(plans);
-        let mut pairs = Vec::new();
-        for (plan, own) in finder.live() {
-            for step in plan.steps.iter().filter(|it| !it.depends.is_empty() && !it.is_closed()) {
-                let Some(waiting) = finder.node(plan, own, &step.id) else { continue };
-                let on = step.depends.iter().filter_map(|it| finder.node(plan, own, it));
-                pairs.extend(on.map(|on| (on, waiting)));
-            }
-        }
-        let mut n_nodes = finder.len();
-        for (plan, runs) in finder.runs(n_nodes) {
-            n_nodes += runs.n_inner();
-            pairs.extend(runs.inner().flat_map(|(parent, children)| children.map(|it| (it, parent))));
-            for step in plan.steps.iter().filter(|it| !it.ranges.is_empty() && !it.is_closed()) {
-                let Some(waiting) = finder.find(&step.id) else { continue };
-                let held = step.ranges.iter().flat_map(|it| runs.of(&plan.places_in(it)));
-                pairs.extend(held.map(|on| (on, waiting)));
-            }
-        }
-        let mut firsts = vec![0; n_nodes + 1];
-        for (on, _) in &pairs {
-            firsts[on + 1] += 1;
-        }
-        for at in 1..firsts.len() {
-            firsts[at] += firsts[at - 1];
-        }
-        let (mut free, mut dependants) = (firsts.clone(), vec![0; pairs.len()]);
-        for (on, waiting) in pairs {
-            dependants[free[on]] = waiting;
-            free[on] += 1;
-        }
-        Self { finder, firsts, dependants }
-    }
-
-    fn count(&self, step: &StepId) -> usize {
-        let (mut seen, mut work) = (HashSet::new(), Vec::from_iter(self.finder.find(step)));
-        while let Some(on) = work.pop() {
-            let waiting = &self.dependants[self.firsts[on]..self.firsts[on + 1]];
-            work.extend(waiting.iter().filter(|it| seen.insert(**it)));
-        }
-        // An inner node of a segment tree (`Runs`) is not a step.
-        seen.iter().filter(|it| **it < self.finder.len()).count()
-    }
 }
 
 #[cfg(test)]

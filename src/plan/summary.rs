@@ -8,7 +8,7 @@ use std::mem;
 pub(crate) use stored::StoredSummary;
 
 use crate::plan::id::StepId;
-use crate::plan::model::{Order, Plan, Step};
+use crate::plan::model::{Plan, Step};
 use crate::plan::plans::Plans;
 use crate::plan::records::{Attempt, Note};
 use crate::plan::words::{PlanStatus, Stated, StepStatus};
@@ -133,13 +133,12 @@ impl Plan {
 
     fn may_hand_out(&self, step: &Step, open: &[usize]) -> bool {
         let mut own = step.depends.iter().filter(|it| it.plan == self.id);
-        let before = || self.steps.iter().rfind(|it| it.id.number < step.id.number);
         step.has_file()
             && !self.is_archived
             && self.status.is(PlanStatus::Active)
             && own.all(|it| self.find(it).is_some_and(is_said_closed))
             && self.in_ranges(step, open).next().is_none()
-            && (self.order != Order::Sequential || before().is_none_or(is_said_closed))
+            && self.before(step).is_none_or(is_said_closed)
     }
 }
 

@@ -198,6 +198,15 @@ fn errors_in_doubt(seen: &Seen) {
             "plans/a/step-3.md:3:5: dependency-cycle",
         ],
     );
+    let sequential = ("a/plan.md", "---\norder: sequential\n---\n# A\n");
+    seen.check(
+        &[sequential, ("a/step-1.md", "---\ndepends: [3]\n---\n"), ("a/step-2.md", ""), ("a/step-3.md", "")],
+        &[
+            "plans/a/step-1.md:2:11: dependency-cycle",
+            "plans/a/step-2.md:1:1: dependency-cycle",
+            "plans/a/step-3.md:1:1: dependency-cycle",
+        ],
+    );
     seen.check(
         &[PLAN, ("a/step-1.md", "---\nattempts: none\n---\n")],
         &["plans/a/step-1.md:2:11: wrong-type"],

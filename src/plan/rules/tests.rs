@@ -81,6 +81,12 @@ fn nothing_ready_has_a_state_and_a_reason() {
         "step 1 has the problem dependency-cycle; step 2 has the problem dependency-cycle",
     );
     check(
+        "order: sequential",
+        &["1 pending [2]", "2 pending"],
+        State::Blocked,
+        "step 1 has the problem dependency-cycle; step 2 has the problem dependency-cycle",
+    );
+    check(
         "status: active",
         &["1 pending confirm: required"],
         State::Blocked,
@@ -88,13 +94,13 @@ fn nothing_ready_has_a_state_and_a_reason() {
     );
     check("confirm_phases: [x]", &["1 pending phase: x"], State::Blocked, "phase x waits for a confirmation");
     check("status: nope", &["1 pending"], State::Blocked, "plan.md has an error; `check` names it");
+    check("status: nope", &[], State::Blocked, "plan.md has an error; `check` names it");
 }
 
 #[test]
 fn confirmations_open_their_gates() {
     check("status: active", &["1 pending confirm: required\nconfirmed: {by: ann}"], State::Next, "1");
     check(
-    check("status: nope", &[], State::Blocked, "plan.md has an error; `check` names it");
         "confirm_phases: [x]\nconfirmations:\n  - {phase: x, by: ann}",
         &["1 pending phase: x"],
         State::Next,
@@ -489,7 +495,9 @@ fn the_steps_and_dependencies_of_a_decoded_plan_share_its_name() {
 fn waits_for_itself(plans: &Plans, plan: &Plan, step: &Step) -> bool {
     let awaited = |plan: &Plan, step: &Step| {
         let ids = plan.spelled_out(step);
+        let before = plan.before(step).filter(|it| !step.is_closed() && !it.is_closed());
         ids.iter()
+            .chain(before.map(|it| &it.id))
             .filter_map(|it| plans.get(&it.plan).and_then(|of| Some((of, of.find(it)?))))
             .collect::<Vec<_>>()
     };

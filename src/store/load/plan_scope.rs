@@ -13,7 +13,7 @@ use crate::api::context::{Context, Reading};
 use crate::api::daemon::{Dependents, Freshness};
 use crate::index::Key;
 use crate::plan::id::{PlanId, StepId};
-use crate::plan::model::{Plan, PlanKind, Step};
+use crate::plan::model::{Order, Plan, PlanKind, Step};
 use crate::plan::plans::{self, Plans};
 use crate::plan::read::Bodies;
 
@@ -183,8 +183,11 @@ impl Around<'_> {
             }
             let plans = || self.plans.iter().filter(|it| it.id == next.plan);
             let steps: Vec<_> = plans().filter_map(|it| it.find(&next)).collect();
-            // If a step depends on a long range of steps, all steps of its plan are followed, once for each plan.
-            if steps.iter().any(|it| !it.ranges.is_empty()) && whole.insert(next.plan.clone()) {
+            // If a step depends on a long range of steps, or on the steps before it, all steps of its plan are followed, once
+            // for each plan.
+            let is_sequential = plans().any(|it| it.order == Order::Sequential);
+            let has_range = steps.iter().any(|it| !it.ranges.is_empty());
+            if (is_sequential || has_range) && whole.insert(next.plan.clone()) {
                 open.extend(unseen(&mut seen, id, plans().flat_map(|it| &it.steps)));
             }
             open.extend(unseen(&mut seen, id, steps.into_iter()));

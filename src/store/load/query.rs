@@ -105,8 +105,9 @@ impl<'a> LoadQuery<'a> {
     /// A step, its plan's own file, and those steps of the same plan on which the step depends, directly or through others;
     /// without recorded claims. Other plans that these steps name, and the plan's program, are loaded whole.
     ///
-    /// The step, including problems, is the same as when the whole plan is loaded. If there is no such step, the whole
-    /// plan is loaded.
+    /// The step, including problems, is the same as when the whole plan is loaded, with one exception: cycles that lead
+    /// through other plans or through the order of a sequential plan are not found. If there is no such step, the whole plan
+    /// is loaded.
     pub(crate) fn step(id: &'a StepId) -> Self {
         Self::new(Scope::Step(id, None), ClaimView::None)
     }

@@ -24,10 +24,10 @@ pub(crate) struct Overlay<'a> {
 /// Loads a plan from its files, and the plans that are named in its steps or in its `program` key.
 pub(super) fn load_plan(context: &Context, id: &PlanId) -> Result<Plans, Error> {
     let plan = existing_plan(context, id)?;
-    with_named(context, plan)
+    Ok(Plans::judged(with_named(context, plan)?))
 }
 
-fn with_named(context: &Context, plan: Plan) -> Result<Plans, Error> {
+fn with_named(context: &Context, plan: Plan) -> Result<Vec<Plan>, Error> {
     let mut wanted: BTreeSet<PlanId> =
         plan.steps.iter().flat_map(|it| &it.depends).map(|it| it.plan.clone()).collect();
     wanted.extend(plan.program.clone());
@@ -36,7 +36,7 @@ fn with_named(context: &Context, plan: Plan) -> Result<Plans, Error> {
     for id in wanted {
         plans.extend(one_plan(context, &id)?);
     }
-    Ok(Plans::judged(plans))
+    Ok(plans)
 }
 
 /// Loads a step's plan with only this step and the steps that it waits for. Also loads the other plans that are named
@@ -79,5 +79,9 @@ pub(super) fn load(context: &Context, id: &StepId, own: Option<Overlay<'_>>) -> 
     if plan.find(id).is_none() {
         return load_plan(context, &id.plan);
     }
-    with_named(context, plan)
+    let mut named = plan.steps.iter().flat_map(|it| &it.depends);
+    let is_missing = |it: &StepId| it.plan == plan.id && plan.find(it).is_none();
+    // Only the hint for a missing step names the steps that were not read.
+    let whole = named.any(is_missing).then(|| one_plan(context, &plan.id)).transpose()?.flatten();
+    Ok(Plans::judged_in_part(with_named(context, plan)?, whole.as_ref()))
 }
