@@ -69,10 +69,10 @@ fn text_that_resembles_structure_survives() {
 #[test]
 fn titles_that_resemble_marks_of_headings_survive() {
     let place = Place::new();
-    place.run_with(&["new", "Port it to C #", "Use F #", "#"]).ok();
+    place.run_with(&["new", "Port it to C #", "Use F #", "#"]).ok_code();
     place.run_with(&["add", "port-it-to-c", "Learn ## ##"]).ok();
     place.write("list.md", "- [ ] Use F #\n- [ ] #\n- [ ] Learn ## ##\n- [ ] Read C #\n");
-    place.run("replace port-it-to-c --file list.md").ok();
+    place.run("replace port-it-to-c --file list.md").ok_code();
     place.write("plans/port-it-to-c/step-5.md", "---\ntitle: \"Step 3: x\"\n---\n");
     let titles = ["Use F #", "#", "Learn ## ##", "Read C #", "Step 3: x"];
     let shown = place.run("show port-it-to-c --json").json();

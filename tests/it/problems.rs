@@ -10,8 +10,13 @@ use planwatch::plan::problem::Code;
 use crate::support::Place;
 
 /// Codes that depend on changed decisions, claims or git's history. Other tests cover them.
-const ELSEWHERE: [Code; 4] =
-    [Code::DecisionRewritten, Code::TakenBack, Code::ChangedAfterRemoval, Code::EndedNowhere];
+const ELSEWHERE: [Code; 5] = [
+    Code::DecisionRewritten,
+    Code::TakenBack,
+    Code::ChangedAfterRemoval,
+    Code::EndedNowhere,
+    Code::NameNotUtf8,
+];
 
 /// The codes reported so far, and the differences from the expected problems.
 #[derive(Default)]

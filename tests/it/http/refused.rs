@@ -218,7 +218,7 @@ const STRANGERS: &[Row] = &[
     row("no token, writing", PATCH, "Host: 127.0.0.1:PORT|Content-Type: application/json", DONE, NO_TOKEN),
     row("no token, a new plan", NEW, "Host: 127.0.0.1:PORT|Content-Type: application/json", PLAN, NO_TOKEN),
     row("no token, events", "GET /api/events", "Host: 127.0.0.1:PORT", "", NO_TOKEN),
-    row("no token, no route", "GET /nothing", "Host: 127.0.0.1:PORT", "", NO_TOKEN),
+    row("no token, no route", "GET /api/nothing", "Host: 127.0.0.1:PORT", "", NO_TOKEN),
     row("an empty token", LIST, "Host: 127.0.0.1:PORT|Authorization: Bearer ", "", NO_TOKEN),
     row("another token", LIST, "Host: 127.0.0.1:PORT|Authorization: Bearer 0123456789abcdef", "", NO_TOKEN),
     row("a token and more", LIST, "Host: 127.0.0.1:PORT|Authorization: Bearer TOKEN0", "", NO_TOKEN),
@@ -278,7 +278,6 @@ const NAMES: &[Row] = &[
 /// Texts with a confirmation, which only a person may give.
 const CONFIRMED: &[Row] = &[
     row("a confirmed phase", NEW, OWN_JSON, CONFIRMED_PLAN, PERSON),
-    row("a confirmed phase, with its steps", "POST /api/new", OWN_JSON, CONFIRMED_PLAN, PERSON),
     row(
         "a confirmed step",
         "POST /api/plans/fence-repair/steps",

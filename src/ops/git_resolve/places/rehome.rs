@@ -43,7 +43,7 @@ pub(in crate::ops::git_resolve) fn rehome(
             theirs: resolving.own_version(path, theirs, false)?.text,
         };
         let is_ours = owner != Some(Owner::Theirs);
-        let home = places.into_home(writing, &sides, stages, is_ours, done)?;
+        let home = places.merge_home(writing, &sides, stages, is_ours, done)?;
         if home.is_none() && done.clean.contains(path) {
             continue;
         }
@@ -97,7 +97,7 @@ impl Places<'_> {
 
     /// Gives the file the step of OURS, or of THEIRS, and merges the other side's step into the file that the first side has
     /// for it. Returns this file if the two do not merge.
-    fn into_home(
+    fn merge_home(
         &self,
         writing: &mut Transaction<'_>,
         sides: &Sides<'_>,

@@ -321,7 +321,7 @@ impl<'a> References<'a> {
         match self.cause {
             Cause::Added => report_unclear(self.resolving, path, &unclear, done),
             Cause::MovedByOurs | Cause::MovedByTheirs | Cause::Rebased => {
-                self.report_unclear_moved(&unclear, done)
+                self.report_unclear_moved(&unclear, done);
             }
         }
         Ok(())

@@ -138,9 +138,7 @@ fn taking_away() -> Vec<Route> {
 }
 
 fn new_plan(context: &Context, call: &Call) -> Result<Reply, Problem> {
-    let request: NewRequest = call.body()?;
-    new_plan::refuse_confirmations(context, request.body.as_deref().unwrap_or_default())?;
-    Ok(Reply::made(&create::new(context, &request)?))
+    Ok(Reply::made(&create::new(context, &call.body()?)?))
 }
 
 fn add_step(context: &Context, call: &Call) -> Result<Reply, Problem> {
