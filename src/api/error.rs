@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use serde_json::{Value, json};
 
 use crate::api::trust::Subject;
-use crate::disk::{DiskError, FileKind, UndoError};
+use crate::disk::{DiskError, UndoError};
 use crate::git::GitError;
 use crate::index::IndexError;
 use crate::plan::id::read_step_id;
@@ -25,8 +25,8 @@ pub enum Error {
     /// No plans directory at or above the working directory.
     #[error("there is no plans directory here")]
     NoPlansDir,
-    #[error("there is no plans directory here: `{}` is a {}", path.display(), kind.word())]
-    PlansDirTaken { path: PathBuf, kind: FileKind },
+    #[error("there is no plans directory here: `{}` is {what}", path.display())]
+    PlansDirTaken { path: PathBuf, what: &'static str },
     #[error("{message}")]
     Usage { message: String, hint: String },
     /// The request names a step by its number alone, and it is not clear which plan is meant.

@@ -72,10 +72,12 @@ pub fn find(disk: &Arc<dyn Disk>, request: &WorkspaceRequest) -> Result<Workspac
 /// The error if there is no plans directory. If something else has its name, the error says so.
 pub fn missing(disk: &dyn Disk, workspace: &Workspace) -> Error {
     let path = &workspace.would_be;
-    match disk.lstat(path).map(|it| it.kind) {
-        Ok(kind) if kind != FileKind::Dir => Error::PlansDirTaken { path: path.clone(), kind },
-        _ => Error::NoPlansDir,
-    }
+    let what = match disk.lstat(path).map(|it| it.kind) {
+        Err(_) | Ok(FileKind::Dir) => return Error::NoPlansDir,
+        Ok(FileKind::Symlink) => "a symbolic link that leads to no directory",
+        Ok(FileKind::File | FileKind::Other) => "not a directory",
+    };
+    Error::PlansDirTaken { path: path.clone(), what }
 }
 
 /// Makes the plans directory that is missing, and returns it.

@@ -1,6 +1,8 @@
 //! `planwatch` without a verb: runs `status`. If there is no plans directory, prints the first commands to type. With
 //! `--json`, always runs `status`.
 
+use planwatch::api::error::Error;
+
 use crate::args::look::Status;
 use crate::commands::status;
 use crate::context::Session;
@@ -9,7 +11,8 @@ use crate::screens::text::fitted;
 use crate::screens::to_type;
 
 pub(crate) fn run(session: &Session) -> Result<u8, Failure> {
-    if session.output.is_json() || session.workspace()?.plans_dir.is_some() {
+    let is_missing = matches!(session.plans_dir(&session.workspace()?), Err(Error::NoPlansDir));
+    if session.output.is_json() || !is_missing {
         return status::run(session, &Status { days: None, all: false, markdown: false, branches: false });
     }
     session.output.text(&fitted(&screen(), session.output.width))?;
