@@ -196,7 +196,8 @@ mod tests {
     use super::*;
 
     /// `wrote` lists the content of the step's file after each write; `-` means that the file was removed, and `>` that a
-    /// file was renamed to its path. `read` is the content that was read from the file. `expected` is the number of entries that must be returned.
+    /// file was renamed to its path. `read` is the content that was read from the file. `expected` is the number of entries
+    /// that must be returned.
     #[track_caller]
     fn check(wrote: &str, read: Option<&'static str>, expected: usize) {
         let write = |(unit, left): (usize, &str)| OwnWrite {
