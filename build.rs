@@ -22,6 +22,8 @@ fn main() {
     if Path::new(&variable("OUT_DIR")).components().any(|it| it.as_os_str() == "dist") {
         println!("cargo::rerun-if-changed=link-order.ld");
         println!("cargo::rustc-link-arg-bins=-Wl,-T,{}/link-order.ld", variable("CARGO_MANIFEST_DIR"));
+        // Functions with the same code become one, which makes the binary 0.24 MB smaller.
+        println!("cargo::rustc-link-arg-bins=-Wl,--icf=all");
         // Loading libgcc_s.so at each start takes a tenth of the time of a minimal program (`benches/hello.rs`, the floor of
         // benchmark T4).
         println!("cargo::rustc-link-lib=static:-bundle=gcc_eh");
