@@ -112,7 +112,7 @@ impl Covered<'_> {
 
     fn add_path(&mut self, path: &Path, with_directories: bool) {
         self.links(path);
-        // If nothing exists at this path, nothing is added. If a file is created here later, the hash changes.
+        // If nothing exists at this path, no file is added. If a file is created here later, the hash changes.
         let Ok(real) = self.disk.canonical(path) else { return };
         if !real.starts_with(&self.root) {
             return;

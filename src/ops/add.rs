@@ -92,7 +92,7 @@ fn has_own(context: &Context, path: &str, step: &Step) -> bool {
 
 fn number(plan: &Plan, request: &AddRequest, elsewhere: &BTreeSet<StepNumber>) -> Result<StepNumber, Error> {
     let no_room = |_: NoRoom| {
-        let message = format!("there is no room for another step there in `{}`", plan.id);
+        let message = format!("there is no room for another step at this place in `{}`", plan.id);
         Error::failed("no-room", message, "`planwatch move` makes room")
     };
     match (&request.after, &request.at) {

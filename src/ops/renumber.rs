@@ -252,7 +252,8 @@ fn refuse_cycle(
     cycles::refuse(after.step(new), hint)
 }
 
-/// All plans with the step under its new number. If another file keeps the old number, dependencies on that number stay.
+/// Returns all plans. In them, the step has its new number. If another file keeps the old number, dependencies on that
+/// number stay.
 fn in_new_order(plans: &Plans, step: &Step, new: &StepId, is_doubled: bool) -> Vec<Plan> {
     let mut all = plans.clone().into_vec();
     for plan in all.iter_mut().filter(|it| !it.is_archived) {

@@ -112,7 +112,7 @@ pub struct Resolved {
     pub script: Script,
     /// The absolute path of `directory`. `None`: it does not exist, is not a directory, or is outside of the repository.
     pub directory_path: Option<PathBuf>,
-    /// The file that the command begins with, if that is the path of an existing file in the repository.
+    /// The file that the first word of the command names, if it is an existing file in the repository.
     pub command_path: Option<PathBuf>,
     pub subject: Subject,
     pub is_trusted: bool,

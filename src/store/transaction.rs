@@ -35,7 +35,7 @@ pub struct ChangeReport {
     pub diff: String,
     /// Next commands, and other hints.
     pub hints: Vec<String>,
-    /// Steps that still wait for a missing step, because their `depends` could not be changed.
+    /// Steps whose `depends` still names a removed, merged, moved or archived step.
     pub not_repointed: Vec<String>,
     /// The git commit that contains the undone change.
     pub committed: Option<String>,
@@ -550,7 +550,7 @@ pub(crate) fn lock<'a>(context: &'a Context, verb: &str) -> Result<Locked<'a>, E
 pub(crate) fn recovered(it: &Recovered) -> Notice {
     let done = match it.outcome {
         Outcome::Finished => "was interrupted and is now complete",
-        Outcome::TakenBack => "was interrupted and undone, because another program had changed a file",
+        Outcome::TakenBack => "was interrupted; it is now undone, because another program had changed a file",
     };
     Notice::Recovered { what: format!("`{}` of {} {done}", it.verb, it.at) }
 }

@@ -32,8 +32,8 @@ pub(super) struct Made {
     pub(super) plan: Plan,
 }
 
-/// Collects the changes of files. The list's changes of status are checked against the plans in `goal`. Without `goal`, they
-/// are not checked, and the files of existing steps keep their statuses.
+/// Collects the changes of files. `goal` contains the plans with the statuses of the list. The changes of status are checked
+/// against them. Without `goal`, these changes are not checked, and the files of existing steps keep their statuses.
 pub(super) fn make(
     wanted: &Wanted<'_>,
     left: &Orphans,

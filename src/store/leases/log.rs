@@ -1,6 +1,6 @@
-//! The log of ended claims, split into files by the first digits of the step's key. There is one line for each ended
-//! claim. If the step or its plan was renamed, working trees may know the step under several ids; then there can be a line
-//! for each of these ids. A step that was closed without a claim also gets a line.
+//! The log of ended claims, split into files by the first digits of the step's key. There is one line for each ended claim.
+//! If the step or its plan was renamed, working trees may know the step under several ids; then there can be a line for each
+//! of these ids. If the repository has several working trees, a step that was closed without a claim also gets a line.
 //!
 //! To look up a few steps, only the files of their keys are read, and only the lines about these steps are parsed: a
 //! line begins with the key and the step, and the rest is parsed only if these match.
@@ -74,8 +74,8 @@ pub(super) struct Closed {
     /// The step's file, relative to the plans directory; none in lines of earlier releases.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) file: Option<String>,
-    /// When the step that was closed was created. A step of another time is a new one with the same number, for example in a
-    /// new plan with the name of a removed one.
+    /// When the closed step was created. A step with another creation time is a new step with the same number, for example
+    /// in a new plan with the name of a removed one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) created_at: Option<Time>,
     /// Identifies the step, if it has received another number or was removed since.
