@@ -17,7 +17,7 @@ use crate::plan::{file_name, read};
 use crate::store::load::{self, LoadQuery, Overlay};
 use crate::store::transaction::{self, ChangeReport, Changed, Transaction};
 use crate::store::{
-    branches, cycles, idempotency, new_step, plan_status, resolve, step_file, steps_list_line,
+    branches, cycles, idempotency, new_plan, new_step, plan_status, resolve, step_file, steps_list_line,
 };
 
 pub use crate::api::requests::AddRequest;
@@ -29,6 +29,9 @@ pub fn add(context: &Context, request: &AddRequest) -> Result<ChangeReport, Erro
     }
     if request.metadata.as_deref().is_some_and(|it| !new_step::is_mapping(it)) {
         return Err(Error::usage("the metadata is not a YAML mapping", "write it as '{key: value}'"));
+    }
+    if let Some(body) = request.body.as_deref().filter(|_| !request.may_confirm) {
+        new_plan::refuse_confirmations(context, body)?;
     }
     let plan_id = resolve::plan(context, &request.plan)?;
     let elsewhere = branches::numbers_elsewhere(context, &plan_id, !request.ignores_branches);

@@ -70,6 +70,9 @@ fn hint_for_order(context: &Context, plan: Plan) -> Option<String> {
 /// The id and the files of the requested plan.
 pub(crate) fn files(context: &Context, request: &NewRequest) -> Result<(PlanId, Files), Error> {
     let plan = new_plan(context, request)?;
+    if let Some(body) = &request.body {
+        new_plan::refuse_confirmations(context, body)?;
+    }
     let id = new_plan::free_id(context, &request.title);
     let mut files = match &request.template {
         Some(name) => template::fill(context, request, name, &id, &plan)?,

@@ -85,8 +85,7 @@ pub(crate) fn heading(text: &str) -> Option<String> {
     markdown::outline(body).title().filter(|it| !it.is_empty()).map(str::to_owned)
 }
 
-/// Refuses the text of a plan's or a step's file if its front matter has a confirmation. Used where the caller is not known
-/// to be a person.
+/// Refuses the text of a plan's or a step's file if its front matter has a confirmation, because only a person can confirm.
 pub(crate) fn refuse_confirmations(context: &Context, text: &str) -> Result<(), Error> {
     let files = [PLAN_FILE, "step-1.md"].map(|name| (name.to_owned(), text.as_bytes().to_vec()));
     let plan = as_read(context, &PlanId::new("text"), &files);

@@ -79,7 +79,7 @@ pub struct NewRequest {
     pub by: Option<String>,
     /// The template of the plan; `steps` are added after the steps of the template.
     pub template: Option<String>,
-    /// The text of `plan.md`, with or without front matter; not together with `template`.
+    /// The text of `plan.md`, with or without front matter; not together with `template`. It must not contain confirmations.
     #[serde(skip)]
     pub body: Option<String>,
     #[serde(rename = "dry_run", default)]

@@ -47,6 +47,9 @@ pub struct AddRequest {
     /// Whether the front matter of `body` is kept, except for the id.
     #[serde(skip)]
     pub keeps_own: bool,
+    /// Whether `body` may contain a confirmation, because a person made the request.
+    #[serde(skip)]
+    pub may_confirm: bool,
     /// Step numbers that are used only on other branches or in other working trees may be used again.
     #[serde(skip)]
     pub ignores_branches: bool,

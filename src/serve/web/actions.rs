@@ -30,7 +30,6 @@ use crate::serve::hints;
 use crate::serve::http::etag::IfMatch;
 use crate::serve::http::extract::{plan_named, step_named};
 use crate::serve::http::problem::Problem;
-use crate::store::new_plan;
 use crate::store::transaction::{ChangeReport, Changed, Mode};
 use crate::text::header_edit::NewValue;
 
@@ -274,11 +273,9 @@ fn added(context: &Context, asked: &Submission) -> Result<ChangeReport, Problem>
         depends: asked.some("waits").into_iter().collect(),
         body: asked.some("body"),
         by: asked.by(),
+        may_confirm: asked.confirmer == Confirmer::Person,
         ..AddRequest::default()
     };
-    if asked.confirmer == Confirmer::Unknown {
-        new_plan::refuse_confirmations(context, request.body.as_deref().unwrap_or_default())?;
-    }
     Ok(add::add(context, &request)?)
 }
 

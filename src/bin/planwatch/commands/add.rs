@@ -27,6 +27,7 @@ pub(crate) fn run(session: &Session, args: Add) -> Result<u8, Failure> {
         by: args.by.by,
         is_gated: false,
         keeps_own: false,
+        may_confirm: true,
         ignores_branches: args.no_branches,
         mode: args.dry_run.mode(),
     };

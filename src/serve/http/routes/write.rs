@@ -18,7 +18,6 @@ use crate::ops::replace::{self, ReplaceRequest};
 use crate::ops::set::{self, SetOp, SetRequest};
 use crate::ops::squash::{self, SquashRequest};
 use crate::ops::undo::{self, UndoRequest};
-use crate::store::new_plan;
 use crate::text::scalar;
 
 pub(crate) fn routes() -> Vec<Route> {
@@ -143,7 +142,6 @@ fn new_plan(context: &Context, call: &Call) -> Result<Reply, Problem> {
 
 fn add_step(context: &Context, call: &Call) -> Result<Reply, Problem> {
     let request = AddRequest { plan: call.plan()?, ..call.body()? };
-    new_plan::refuse_confirmations(context, request.body.as_deref().unwrap_or_default())?;
     Ok(Reply::made(&add::add(context, &request)?))
 }
 

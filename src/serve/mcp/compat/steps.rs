@@ -18,7 +18,6 @@ use crate::serve::mcp::lookup;
 use crate::serve::mcp::result::{self, PAGE, Refusal, page, put};
 use crate::serve::mcp::schema::{Object, take};
 use crate::serve::mcp::tool::{Call, Effect, Tool};
-use crate::store::new_plan;
 use crate::store::transaction::Mode;
 use crate::store::typed_words;
 use crate::text::scalar;
@@ -153,7 +152,6 @@ fn add_step(call: &Call, asked: AddStep) -> Result<Value, Refusal> {
         (Some(title), description) => {
             let texts: Vec<_> = description.into_iter().chain(notes).collect();
             let body = (!texts.is_empty()).then(|| texts.join("\n\n"));
-            new_plan::refuse_confirmations(context, body.as_deref().unwrap_or_default())?;
             let metadata = metadata.map(|it| scalar::json(&Value::Object(it)));
             let by = Some(by.to_owned());
             let request = AddRequest { title, at, after, metadata, body, by, ..AddRequest::default() };

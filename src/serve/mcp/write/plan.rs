@@ -27,7 +27,6 @@ use crate::serve::mcp::result::{self, CHANGED, Refusal};
 use crate::serve::mcp::schema::Object;
 use crate::serve::mcp::tool::{Call, Effect, Tool, Without};
 use crate::serve::mcp::write::{Change, MAKER, all, import_document, set_request};
-use crate::store::new_plan;
 use crate::store::transaction::Mode;
 
 pub(super) fn tools() -> Vec<Tool> {
@@ -168,7 +167,6 @@ fn create_plan(call: &Call, asked: CreatePlan) -> Result<Value, Refusal> {
         return import_plan(call, id, asked);
     }
     let CreatePlan { title, steps, fields, template, as_program, body, .. } = asked;
-    new_plan::refuse_confirmations(context, body.as_deref().unwrap_or_default())?;
     let steps = steps.into_iter().flatten().map(Listed::new_step).collect::<Result<_, _>>()?;
     let request = NewRequest {
         title,

@@ -19,7 +19,6 @@ use crate::serve::mcp::result::{self, CHANGED, Refusal};
 use crate::serve::mcp::schema::{Object, read, take};
 use crate::serve::mcp::tool::{Call, Effect, Tool};
 use crate::serve::mcp::write::{Change, MAKER, all, set_request};
-use crate::store::new_plan;
 use crate::store::transaction::Mode;
 use crate::store::typed_words;
 
@@ -71,7 +70,6 @@ fn add_step(call: &Call, mut given: Object) -> Result<Value, Refusal> {
         ));
     }
     let request = AddRequest { by: Some(MAKER.to_owned()), ..read(given)? };
-    new_plan::refuse_confirmations(&call.context, request.body.as_deref().unwrap_or_default())?;
     let add = |id: &str| add::add(&call.context, &AddRequest { plan: id.to_owned(), ..request.clone() });
     result::changed(lookup::plan(call, &plan, add)?)
 }
