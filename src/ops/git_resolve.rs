@@ -138,6 +138,13 @@ const STEP_IN_CONFLICT: &str =
 /// The stages of a conflicted file: base, ours, theirs.
 type Stages = [Option<Oid>; 3];
 
+/// One side of a merge.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Side {
+    Ours,
+    Theirs,
+}
+
 /// A conflicted file: the staged texts, and the versions that [`Resolving::own_version`] returns, merged by meaning.
 struct Sides {
     /// The path below the plans directory, with `plans/` before it.

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use super::{Places, is_archived, named_by, with_id_of};
 use crate::api::error::Error;
 use crate::disk::FileOp;
-use crate::ops::git_resolve::{Done, ResolvedFile, Resolving, Stages, with_line_ends_of};
+use crate::ops::git_resolve::{Done, ResolvedFile, Resolving, Side, Stages, with_line_ends_of};
 use crate::plan::merge::{self, Merged, Versions};
 use crate::store::transaction::Transaction;
 
@@ -42,7 +42,7 @@ pub(in crate::ops::git_resolve) fn rehome(
             ours: resolving.own_version(path, ours, true)?.text,
             theirs: resolving.own_version(path, theirs, false)?.text,
         };
-        let is_ours = owner != Some(Owner::Theirs);
+        let is_ours = owner != Some(Side::Theirs);
         let home = places.merge_home(writing, &sides, stages, is_ours, done)?;
         if home.is_none() && done.clean.contains(path) {
             continue;
@@ -77,20 +77,14 @@ struct Sides<'a> {
     theirs: Vec<u8>,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Owner {
-    Ours,
-    Theirs,
-}
-
 impl Places<'_> {
     /// The side that has this path, if the other side lacks it.
-    fn owner(&self, path: &Path) -> Option<Owner> {
+    fn owner(&self, path: &Path) -> Option<Side> {
         // While a stash is applied, the files of THEIRS are not known.
         self.resolving.merging.as_ref()?;
         match (self.ours.contains_key(path), self.theirs.contains_key(path)) {
-            (true, false) => Some(Owner::Ours),
-            (false, true) => Some(Owner::Theirs),
+            (true, false) => Some(Side::Ours),
+            (false, true) => Some(Side::Theirs),
             _ => None,
         }
     }

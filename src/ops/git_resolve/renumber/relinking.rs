@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use super::super::places::is_archived;
 use super::super::renamed::Renamed;
-use super::super::{Done, Merging, Resolving, Stages, with_line_ends_of};
+use super::super::{Done, Merging, Resolving, Side, Stages, with_line_ends_of};
 use super::{Moved, plan_of};
 use crate::api::error::Error;
 use crate::git::Oid;
@@ -50,12 +50,6 @@ impl Cause {
             Self::MovedByTheirs => Side::Ours,
         }
     }
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Side {
-    Ours,
-    Theirs,
 }
 
 /// A step with its old and its new id.
