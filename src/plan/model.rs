@@ -219,6 +219,14 @@ pub enum StatusSource {
 }
 
 impl Step {
+    /// The properties that a step keeps when it gets another number or plan, as in [`merge::Identity`]. `None`: the step has no
+    /// time of creation.
+    ///
+    /// [`merge::Identity`]: crate::plan::merge::Identity
+    pub fn identity(&self) -> Option<(Time, &str)> {
+        Some((self.created_at?, self.title.as_str()))
+    }
+
     pub fn is_closed(&self) -> bool {
         // The claim is checked before the run, because nearly every step has no claim, and there are many steps.
         let is_said = self.status.known().is_some_and(StepStatus::is_closed);

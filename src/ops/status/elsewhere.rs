@@ -1,5 +1,7 @@
 //! Steps whose status on an unmerged branch differs from the files here.
 
+use std::collections::HashMap;
+
 use serde::Serialize;
 
 use crate::api::context::Context;
@@ -30,28 +32,39 @@ pub struct OnBranch {
 /// Steps whose status differs, newest first.
 pub(super) fn on_branches(context: &Context, plans: &Plans) -> Result<Vec<OnBranch>, Error> {
     let found = unmerged_steps(context)?;
-    let mut said: Vec<_> = found.iter().filter_map(|it| on_branch(meant(plans, it)?, it)).collect();
+    if found.is_empty() {
+        return Ok(Vec::new());
+    }
+    let known = by_identity(plans);
+    let mut said: Vec<_> = found.iter().filter_map(|it| on_branch(meant(plans, &known, it)?, it)).collect();
     said.sort_unstable_by(|a, b| b.at.cmp(&a.at).then_with(|| (&a.id, &a.branch).cmp(&(&b.id, &b.branch))));
     Ok(said)
 }
 
+/// The steps of live plans by identity. `None`: several steps have this identity.
+type Known<'a> = HashMap<(Time, &'a str), Option<&'a Step>>;
+
+fn by_identity(plans: &Plans) -> Known<'_> {
+    let mut known = Known::new();
+    for step in plans.live().flat_map(|it| &it.steps) {
+        if let Some(identity) = step.identity() {
+            known.entry(identity).and_modify(|it| *it = None).or_insert(Some(step));
+        }
+    }
+    known
+}
+
 /// The step here that a branch has under the same or another id, or in a plan with another name.
-fn meant<'a>(plans: &'a Plans, there: &Elsewhere) -> Option<&'a Step> {
+fn meant<'a>(plans: &'a Plans, known: &Known<'a>, there: &Elsewhere) -> Option<&'a Step> {
     let named = plans.step(&there.id);
-    let step = &there.step;
-    if step.created_at.is_none() || named.is_some_and(|it| it.created_at.is_none()) {
+    let Some(identity) = there.step.identity() else { return named };
+    if named.is_some_and(|it| it.identity().is_none_or(|it| it == identity)) {
         return named;
     }
-    let is_alike = |it: &Step| it.created_at == step.created_at && it.title == step.title;
-    if named.is_some_and(is_alike) {
-        return named;
-    }
-    let mut alike = plans.live().flat_map(|it| &it.steps).filter(|it| is_alike(it));
-    match (alike.next(), alike.next()) {
-        (Some(it), None) => Some(it),
-        (Some(_), Some(_)) => None,
+    match known.get(&identity) {
+        Some(found) => *found,
         // The branch, or someone here, changed the title.
-        (None, _) => named.filter(|it| it.created_at == step.created_at),
+        None => named.filter(|it| it.created_at == there.step.created_at),
     }
 }
 

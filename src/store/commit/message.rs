@@ -204,8 +204,8 @@ fn moves(versions: &BTreeMap<StepId, Versions>) -> Vec<(StepId, StepId)> {
     let gone = versions.iter().filter(|it| it.1.new.is_none());
     let added: Vec<_> = versions.iter().filter(|it| it.1.old.is_none()).collect();
     let one = |(from, it): (&StepId, &Versions)| {
-        let (old, _) = it.old.as_ref().filter(|it| it.0.created_at.is_some())?;
-        let is_same = |new: &Step| new.created_at == old.created_at && new.title == old.title;
+        let old = it.old.as_ref()?.0.identity()?;
+        let is_same = |new: &Step| new.identity() == Some(old);
         let mut alike = added.iter().filter(|it| it.1.new.as_ref().is_some_and(|it| is_same(&it.0)));
         match (alike.next(), alike.next()) {
             (Some((to, _)), None) => Some((from.clone(), (*to).clone())),
