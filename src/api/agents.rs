@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use crate::api::context::Context;
 use crate::api::error::Error;
+use crate::api::requests::is_blank;
 use crate::api::trust::{self, Subject};
 use crate::plan::words::nearest;
 
@@ -182,15 +183,11 @@ pub fn agent(context: &Context, request: &AgentRequest) -> Result<Agent, Error> 
 }
 
 /// A shell runs an empty line without an error, so each attempt would end at once and count.
-fn is_blank(line: &str) -> bool {
-    line.trim().is_empty()
-}
-
 fn seconds(of: i64) -> Duration {
     Duration::from_secs(u64::try_from(of).unwrap_or(0))
 }
 
-fn of_line(line: &str) -> Agent {
+pub(crate) fn of_line(line: &str) -> Agent {
     Agent {
         name: SHELL.to_owned(),
         command: AgentCommand::Line(line.to_owned()),

@@ -23,8 +23,7 @@ impl Driver<'_> {
     /// - No live run in this working tree has a claim on a step of the plan. A claim that is just being made counts, too.
     /// - The plan files were the same before and after the claims were read.
     pub(super) fn nothing(&self, context: &Context, state: &mut Progress) -> Result<Next, Error> {
-        let load = || LoadQuery::plan(&self.plan).settled(DecisionFiles::Plan(&self.plan)).load(context);
-        let plans = once_saved(context, load)?.plans;
+        let plans = self.plans(context)?;
         let own = |id: &StepId| plans.get(&id.plan).is_some_and(|it| is_part(it, &self.plan));
         let live = Leases::of(context).live_runs();
         let others = live.iter().filter_map(|it| read_step_id(&it.step)).filter(|it| own(it));
@@ -39,7 +38,7 @@ impl Driver<'_> {
         if !claim::wanted(context, &self.plan)?.is_empty() {
             return Ok(Next::Again);
         }
-        let now = once_saved(context, load)?.plans;
+        let now = self.plans(context)?;
         if etags(&plans) == etags(&now) {
             state.halt = Some(over(context, &now, &self.plan)?);
         }
@@ -60,9 +59,14 @@ impl Driver<'_> {
 
     fn halt_now(&self) -> Result<Halt, Error> {
         let context = self.context()?;
-        let load = || LoadQuery::plan(&self.plan).settled(DecisionFiles::Plan(&self.plan)).load(&context);
-        let plans = Leases::of(&context).annotate(once_saved(&context, load)?.plans);
+        let plans = Leases::of(&context).annotate(self.plans(&context)?);
         over(&context, &plans, &self.plan)
+    }
+
+    /// Loads the plan and all files that decide about its steps, as one point of time.
+    fn plans(&self, context: &Context) -> Result<Plans, Error> {
+        let load = || LoadQuery::plan(&self.plan).settled(DecisionFiles::Plan(&self.plan)).load(context);
+        Ok(once_saved(context, load)?.plans)
     }
 }
 

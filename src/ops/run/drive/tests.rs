@@ -49,18 +49,7 @@ impl Workers for Idle {
 }
 
 fn request() -> RunRequest {
-    let words = AgentCommand::Words(vec!["true".to_owned()]);
-    let agent = agents::Agent {
-        name: "bot".to_owned(),
-        command: words,
-        prompt: agents::PromptBy::Stdin,
-        timeout: None,
-        idle: None,
-        cost: None,
-        answer: None,
-        checked: None,
-        subject: None,
-    };
+    let agent = agents::Agent { name: "bot".to_owned(), ..agents::of_line("true") };
     RunRequest {
         plan: "p".to_owned(),
         agent,
