@@ -143,14 +143,11 @@ pub fn undo(context: &Context, request: &UndoRequest) -> Result<ChangeReport, Er
     for op in &ops {
         report.diff.push_str(&transaction::describe(&root, op));
         let path = transaction::path_of(op);
-        let id = id_of(path).unwrap_or_else(|| shown_path(&root, &path.to_string_lossy()));
+        let shown = shown_path(&root, &path.to_string_lossy());
+        let id = id_of(path).unwrap_or_else(|| shown.clone());
         let did = format!("{} undone", change.verb);
         // A step that `move` or `archive` renamed may have another operation for its text.
-        if report
-            .changes
-            .iter()
-            .any(|it| it.id == id && it.path == shown_path(&root, &path.to_string_lossy()))
-        {
+        if report.changes.iter().any(|it| it.id == id && it.path == shown) {
             continue;
         }
         let of = ("", &*path.to_string_lossy());

@@ -90,6 +90,8 @@ fn a_change_that_a_later_one_builds_on_is_refused_over_http_too() {
 #[test]
 fn a_claim_stays_with_a_step_whose_move_is_undone() {
     let place = place();
+    // `move` changes the `id`, too, so the step has two operations.
+    place.write("plans/p/step-2.md", "---\nid: p:2\n---\n# Step 2\n");
     let claim = place.run("claim p:2 --json").json()["claim"]["id"].as_str().expect("an id").to_owned();
     assert_eq!(place.run("move p:2 --after 3").code, 0);
     // The claim stays in the file, so another user may undo the move.
