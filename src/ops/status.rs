@@ -296,7 +296,8 @@ fn finished(views: &Views<'_>, days: u32, most: usize) -> (Vec<Finished>, usize)
     (shown.collect(), found.len())
 }
 
-/// The numbers of errors and warnings that `check` reports. `beside` contains the problems that belong to no plan.
+/// The numbers of errors and warnings in the configuration and in [`problems::all`]. `beside` contains the problems that
+/// belong to no plan.
 fn count_problems(context: &Context, plans: &Plans, beside: Vec<Problem>) -> (usize, usize) {
     let all = problems::all(context, plans, beside);
     let all = all.iter().chain(&context.here.config_problems);

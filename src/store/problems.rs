@@ -15,7 +15,8 @@ use crate::store::{knowledge, prompt};
 use crate::text::front_matter::{self, Header};
 use crate::text::yaml::{self, View};
 
-/// All problems that `check` reports, except those of the configuration, of git's history and of shared claims; sorted.
+/// All problems that `check` reports, sorted. Exceptions: problems of the configuration, of git's history, of shared claims,
+/// and of names that are not UTF-8.
 ///
 /// `found` contains those that loading all plans found and that belong to no plan.
 pub(crate) fn all(context: &Context, plans: &Plans, mut found: Vec<Problem>) -> Vec<Problem> {
