@@ -28,18 +28,17 @@ pub struct TickRequest {
 /// Ticks or clears the box if its line is still the one that was shown. It is no error if the box has the requested state
 /// already.
 pub fn tick(context: &Context, request: &TickRequest) -> Result<ChangeReport, Error> {
-    let mark = if request.ticked { b'x' } else { b' ' };
     let did = if request.ticked { "task ticked" } else { "task cleared" }.to_owned();
     let ids = std::slice::from_ref(&request.id);
     let write = |writing: &mut Transaction<'_>, id: &str| match resolve::target(context, id)? {
         Target::Plan(plan) => plan_file::update(context, writing, &plan, &|_, bytes| {
-            let mark = Some((place(bytes, request, true)?, mark));
+            let mark = Some(mark(bytes, request, true)?);
             Ok(PlanUpdate { mark, did: did.clone(), ..PlanUpdate::default() })
         }),
         Target::Step(step) => {
             let who = Caller::of(context, &step.id, request.by.as_deref(), None, false);
             step_file::update(context, writing, &step, &|now| {
-                let mark = Some((place(now.bytes, request, false)?, mark));
+                let mark = Some(mark(now.bytes, request, false)?);
                 let renews = fencing::is_owner(now.step, &who);
                 Ok(StepUpdate { mark, renews, did: did.clone(), ..StepUpdate::default() })
             })
@@ -48,8 +47,8 @@ pub fn tick(context: &Context, request: &TickRequest) -> Result<ChangeReport, Er
     ending::fenced(context, None, |_| change_one_by_one(context, "tick", ids, Mode::Write, write))
 }
 
-/// The offset of the character between the box's brackets, in bytes from the start of the file.
-fn place(file: &[u8], request: &TickRequest, has_aims: bool) -> Result<usize, Error> {
+/// The offset of the character between the box's brackets, in bytes from the start of the file, and the new character.
+fn mark(file: &[u8], request: &TickRequest, has_aims: bool) -> Result<(usize, u8), Error> {
     let changed = || {
         let hint = "reload the text: it has changed";
         Error::conflict(
@@ -65,16 +64,13 @@ fn place(file: &[u8], request: &TickRequest, has_aims: bool) -> Result<usize, Er
     }
     let line = lines.next().and_then(|it| std::str::from_utf8(it).ok()).ok_or_else(changed)?;
     // If only the box has changed meanwhile, and is in the requested state, the line counts as the same.
-    let other =
-        |mark: &str| ["[ ]", "[x]", "[X]"].iter().map(|it| line.replacen(it, mark, 1)).collect::<Vec<_>>();
-    let is_same = line_hash(line) == request.hash
-        || (request.ticked
-            && line.contains("[x]")
-            && other("[ ]").iter().any(|it| line_hash(it) == request.hash))
-        || (!request.ticked
-            && line.contains("[ ]")
-            && other("[x]").iter().any(|it| line_hash(it) == request.hash));
-    if !is_same {
+    let requested: &[&str] = if request.ticked { &["[x]", "[X]"] } else { &["[ ]"] };
+    let has_been = |shown: &str, now: &str| line_hash(&line.replacen(now, shown, 1)) == request.hash;
+    let has_only_box_changed = requested
+        .iter()
+        .filter(|now| line.contains(**now))
+        .any(|now| ["[ ]", "[x]", "[X]"].iter().any(|shown| has_been(shown, now)));
+    if line_hash(line) != request.hash && !has_only_box_changed {
         return Err(changed());
     }
     let body_start = front_matter::split(file).body_start();
@@ -86,8 +82,11 @@ fn place(file: &[u8], request: &TickRequest, has_aims: bool) -> Result<usize, Er
     // Each offset is that of the opening bracket. A line with two boxes is refused, because the request does not say which
     // box it means.
     let [open] = inside[..] else { return Err(changed()) };
-    let is_box = file.get(open) == Some(&b'[') && file.get(open + 2) == Some(&b']');
-    if is_box { Ok(open + 1) } else { Err(changed()) }
+    match (&file[open..], request.ticked) {
+        ([b'[', b'X', b']', ..], true) => Ok((open + 1, b'X')),
+        ([b'[', _, b']', ..], is_ticked) => Ok((open + 1, if is_ticked { b'x' } else { b' ' })),
+        _ => Err(changed()),
+    }
 }
 
 #[cfg(test)]
@@ -120,5 +119,21 @@ mod tests {
             assert_eq!(ask(line, true).unwrap_err().code(), "task-changed", "{line}");
         }
         assert_eq!(now(), expected);
+    }
+
+    #[test]
+    fn a_box_that_an_editor_ticked_meanwhile_stays_as_it_is() {
+        for (shown, now) in [("[ ]", "[X]"), ("[ ]", "[x]"), ("[x]", "[X]"), ("[X]", "[x]")] {
+            let text = format!("# P\n\n- {now} task\n");
+            let machine = Machine::with(&[("/plans/p/plan.md", &*text)]);
+            let context = Context::on_model(&machine);
+            let ask = |ticked: bool| {
+                let (id, hash) = ("p".to_owned(), line_hash(&format!("- {shown} task")));
+                tick(&context, &TickRequest { id, line: 3, hash, ticked, by: None }).map(|_| ())
+            };
+            ask(true).expect("it is ticked already");
+            assert_eq!(ask(false).unwrap_err().code(), "task-changed", "{shown} {now}");
+            assert_eq!(context.plans.read("p/plan.md".as_ref()).unwrap().bytes, text.as_bytes());
+        }
     }
 }

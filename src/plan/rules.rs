@@ -345,7 +345,8 @@ fn only_holder<'a>(plans: &'a Plans, plan: &Plan, step: &Step, now: Time) -> Opt
 
 /// Returns the number and worker of a step, as in `1 (ann)`, or only the number if the worker is unknown.
 ///
-/// Returns `None` unless the step is in progress or a claim is its only obstacle.
+/// Returns `None` unless the step is in progress or a claim is its only obstacle. Also returns `None` if that claim's work
+/// has ended and is not merged here, or if the step is completed but not verified.
 fn worked_on(plans: &Plans, plan: &Plan, step: &Step, now: Time) -> Option<String> {
     let by = match only_holder(plans, plan, step, now) {
         Some(held) if held.unmerged_end().is_some() => return None,
@@ -429,7 +430,8 @@ fn why_blocked(plans: &Plans, plan: &Plan, now: Time) -> String {
     if reasons.is_empty() { why_first_waits(plans, plan, now) } else { joined(reasons) }
 }
 
-/// Says what the first open step waits for, if this is in the same plan.
+/// Finds the first open step that waits for another step, and names both. Both are in this plan, because `why_blocked` has
+/// already named dependencies on other plans.
 fn why_first_waits(plans: &Plans, plan: &Plan, now: Time) -> String {
     let waits = |step: &Step| {
         let on =

@@ -120,8 +120,8 @@ fn of_step() -> Value {
     })
 }
 
-/// Sample values of the variables that all prompts of a draft have, and `more`. Of the boolean variables `focus_…`, only the
-/// one for `focus` is true.
+/// Sample values of the variables that all prompts of a draft have, together with the values in `more`. Of the boolean
+/// variables `focus_…`, only the one for `focus` is true.
 fn of_draft(focus: &str, more: Value) -> Value {
     let is = |it: &str| Value::Bool(it == focus);
     let values = json!({

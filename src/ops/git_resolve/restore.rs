@@ -61,7 +61,7 @@ fn named(context: &Context, name: &str) -> Result<Changed, Error> {
         ));
     }
     let message = format!("no removed step `{name}` changed after its removal");
-    let hint = "`planwatch check --git` lists those that did; `planwatch undo` undoes a removal made on this machine";
+    let hint = "`planwatch check --git` lists the removed steps that changed; `planwatch undo` undoes a removal made on this machine";
     all.pop().ok_or_else(|| Error::conflict("no-conflict", message, hint))
 }
 
@@ -124,7 +124,7 @@ fn carry(
     Ok(path)
 }
 
-/// Moves the file back to its number, or to the next free one, with its line of the Steps list.
+/// Moves the file back to its number, or to the next free one, and restores the step's line in the Steps list.
 fn step_back(writing: &mut Transaction<'_>, context: &Context, found: &Changed) -> Result<PathBuf, Error> {
     let id = &found.id;
     let plan = load::one_plan(context, &id.plan)?.filter(|it| !it.is_archived);

@@ -38,8 +38,9 @@ pub(super) fn router() -> Router<App> {
     Router::new().route("/api/events", get(events))
 }
 
-/// Sends changes as they happen. The first event is `ready`. For each change, `changed` follows at once. If the change
-/// causes events, each is sent as an `event` when the change has settled. `reset` means that events were lost.
+/// Sends changes as they happen. The first event is `ready`. For each change, `changed` is sent at once. When the change is
+/// finished, each status change, attempt, addition or removal that it caused is sent as an `event`. `reset` means that
+/// events were lost.
 pub(in crate::serve) async fn events(
     State(app): State<App>,
     headers: HeaderMap,

@@ -58,7 +58,7 @@ fn find(name: &str) -> Result<&'static Tool, Refusal> {
 /// Calls one of planwatch's own tools, which may need a confirmation. Null arguments are omitted.
 fn turn(call: &Call, name: &str, arguments: Value) -> Result<Turn, Refusal> {
     let Value::Object(given) = without_nulls(arguments) else { return Ok(Turn::Done(json!({}))) };
-    (find(name)?.run)(call, given)
+    find(name)?.run(call, given)
 }
 
 /// Like [`turn`], for a tool without confirmation.

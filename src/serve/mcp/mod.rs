@@ -369,7 +369,7 @@ impl ServerHandler for Planwatch {
         let by = name_of(&rc);
         let given = request.arguments.clone().unwrap_or_default();
         let without = (tool.without_plans)(&given);
-        let turn = self.work(without, by.clone(), move |inner, call| match (tool.run)(call, given)? {
+        let turn = self.work(without, by.clone(), move |inner, call| match tool.run(call, given)? {
             Turn::Done(done) => Ok(Ok(done)),
             Turn::Asks(question) => Ok(Err((question, inner.seal(call)?))),
         });

@@ -143,7 +143,7 @@ fn find(name: &str) -> Tool {
 fn run(machine: &Arc<Machine>, name: &str, arguments: &Value) -> Result<Value, Refusal> {
     let (tool, call) = (find(name), call(machine));
     let given: Object = arguments.as_object().cloned().unwrap();
-    match (tool.run)(&call, given)? {
+    match tool.run(&call, given)? {
         Turn::Done(done) => Ok(done),
         Turn::Asks(question) => (question.act)(&call, Some("looks right".to_owned())),
     }
@@ -290,6 +290,11 @@ fn refusals_say_what_to_do_next() {
         "get_plan",
         json!({"plan": "auth", "detial": "full"}),
         "usage: there is no argument `detial`; did you mean `detail`? the arguments are plan, detail, status, limit, cursor",
+    );
+    check(
+        "add_note",
+        json!({"plan": "auth", "notes": "x"}),
+        "usage: there is no argument `notes`; did you mean `note`? the arguments are plan, step, note, note_type, key",
     );
     check(
         "get_plan",
@@ -542,7 +547,7 @@ fn a_confirmed_gate_asks_no_question() {
     let machine = machine();
     answer(&machine, "confirm_gate", &json!({"step": "auth:2"}));
     let given = json!({"step": "auth:2"}).as_object().cloned().unwrap();
-    assert!(matches!((find("confirm_gate").run)(&call(&machine), given), Ok(Turn::Done(_))));
+    assert!(matches!(find("confirm_gate").run(&call(&machine), given), Ok(Turn::Done(_))));
 }
 
 #[test]

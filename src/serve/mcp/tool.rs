@@ -106,7 +106,8 @@ pub(super) struct Question {
 /// The action after a confirmation. The string is the person's note.
 pub(super) type Act = Box<dyn FnOnce(&Call, Option<String>) -> Result<Value, Refusal> + Send + Sync>;
 
-type Run = Box<dyn Fn(&Call, Object) -> Result<Turn, Refusal> + Send + Sync>;
+/// What a tool does. The first parameter is the tool's input schema.
+type Run = Box<dyn Fn(&Object, &Call, Object) -> Result<Turn, Refusal> + Send + Sync>;
 
 pub(super) struct Tool {
     pub(super) name: &'static str,
@@ -115,7 +116,7 @@ pub(super) struct Tool {
     pub(super) effect: Effect,
     input: Arc<Object>,
     output: &'static str,
-    pub(super) run: Run,
+    run: Run,
     /// What a call does without a plans directory: the same as the corresponding command.
     pub(super) without_plans: Box<dyn Fn(&Object) -> Without + Send + Sync>,
 }
@@ -168,9 +169,8 @@ impl Tool {
         output: &'static str,
         ask: impl Fn(&Call, A) -> Result<Turn, Refusal> + Send + Sync + 'static,
     ) -> Self {
-        let known = Arc::clone(&input);
-        let run = Box::new(move |call: &Call, given| {
-            let turn = schema::arguments(&known, as_meant(&known, &given)).and_then(|given| ask(call, given));
+        let run = Box::new(move |known: &Object, call: &Call, given| {
+            let turn = schema::arguments(known, as_meant(known, &given)).and_then(|given| ask(call, given));
             with_kept(call, turn)
         });
         // Without a plans directory a reading tool returns an empty result.
@@ -191,8 +191,9 @@ impl Tool {
         reword: fn(Refusal) -> Refusal,
     ) -> Self {
         let run = self.run;
-        let run =
-            Box::new(move |call: &Call, given| check(&given).and_then(|()| run(call, given)).map_err(reword));
+        let run = Box::new(move |known: &Object, call: &Call, given| {
+            check(&given).and_then(|()| run(known, call, given)).map_err(reword)
+        });
         Self { run, ..self }
     }
 
@@ -204,16 +205,23 @@ impl Tool {
             // The server's instructions describe `key`, because the size of the tool list is limited.
             properties.insert("key".to_owned(), json!({"type": "string"}));
         }
-        let run = Box::new(move |call: &Call, mut given: Object| match given.remove("key") {
-            None | Some(Value::Null) => run(call, given),
-            Some(Value::String(key)) if key.is_empty() => run(call, given),
-            Some(Value::String(key)) => once_for(&key, name, &run, call, given),
+        let run = Box::new(move |known: &Object, call: &Call, mut given: Object| match given.remove("key") {
+            None | Some(Value::Null) => run(known, call, given),
+            Some(Value::String(key)) if key.is_empty() => run(known, call, given),
+            Some(Value::String(key)) => {
+                once_for(&key, name, &|call, given| run(known, call, given), call, given)
+            }
             Some(other) => {
                 let why = format!("`key` has to be a text, and was given as {other}");
                 Err(Refusal::usage(why, "use a new key for each call, and the same key to repeat a call"))
             }
         });
         Self { input: Arc::new(input), run, ..self }
+    }
+
+    /// Checks the arguments, and runs the tool.
+    pub(super) fn run(&self, call: &Call, given: Object) -> Result<Turn, Refusal> {
+        (self.run)(&self.input, call, given)
     }
 
     /// The entry of this tool in the answer to `tools/list`.
@@ -234,7 +242,13 @@ impl Tool {
 }
 
 /// Runs a call, or returns the answer of an earlier call with the same key.
-fn once_for(key: &str, name: &str, run: &Run, call: &Call, given: Object) -> Result<Turn, Refusal> {
+fn once_for(
+    key: &str,
+    name: &str,
+    run: &dyn Fn(&Call, Object) -> Result<Turn, Refusal>,
+    call: &Call,
+    given: Object,
+) -> Result<Turn, Refusal> {
     // The fields are sorted, because a repeated call can send them in another order.
     let fields: std::collections::BTreeMap<_, _> = given.iter().collect();
     let request = json!(["mcp", name, call.context.by, fields]).to_string();

@@ -88,7 +88,7 @@ fn page(name: &str, of: &Command) -> io::Result<Vec<u8>> {
     Ok(text)
 }
 
-/// The synopsis, with a line for each subcommand. clap's own synopsis does not name values.
+/// The synopsis, with a line for each subcommand. The synopsis of clap_mangen does not name the values of options.
 fn synopses(of: &Command) -> Roff {
     let mut section = Roff::new();
     section.control("SH", ["SYNOPSIS"]);

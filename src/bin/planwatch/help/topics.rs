@@ -186,7 +186,7 @@ Variables, which override the configuration:
   PLANWATCH_NOW     a fixed current time, as 2026-11-21T09:14:03Z
   NO_COLOR          no colours; --color overrides it
 
-planwatch.toml, at the repository's root or beside the plans directory:
+The nearest planwatch.toml in the working directory or above it:
   plans_dir = \"docs/plans\"     where the plans are
   by = \"ann\"                   the name to record
   lease = \"30m\"                claims lapse after this unless renewed

@@ -22,7 +22,7 @@ fn find(name: &str) -> Tool {
 fn run(machine: &Arc<Machine>, name: &str, arguments: &Value) -> Came {
     let (tool, call) = (find(name), call(machine));
     let given = arguments.as_object().cloned().unwrap();
-    let done = match (tool.run)(&call, given) {
+    let done = match tool.run(&call, given) {
         Ok(Turn::Done(done)) => Ok((None, done)),
         Ok(Turn::Asks(question)) => {
             let message = question.message.clone();

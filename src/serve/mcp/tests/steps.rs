@@ -281,7 +281,7 @@ fn a_text_with_a_confirmation_is_refused_in_every_toolset() {
         (Toolset::Compat, "save_plan", json!({"title": "Gate", "body": plan})),
     ] {
         let tool = tools(toolset, false).into_iter().find(|it| it.name == name).unwrap();
-        let refused = (tool.run)(&call(&machine), arguments.as_object().cloned().unwrap()).err().unwrap();
+        let refused = tool.run(&call(&machine), arguments.as_object().cloned().unwrap()).err().unwrap();
         let said = serde_json::to_value(refused.into_result()).unwrap()["content"][0]["text"].to_string();
         assert!(said.contains(r#"\"code\":\"confirmation-by-person\""#), "{toolset:?} {name}: {said}");
         assert!(said.contains("; a person confirms the step or the phase afterwards"), "{said}");
