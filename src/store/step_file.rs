@@ -1,6 +1,7 @@
 //! Changes one step: loads it, decides on the change, edits its file, and reports the result.
 
 use std::borrow::Cow;
+use std::ops::Range;
 
 use crate::api::context::Context;
 use crate::api::error::Error;
@@ -334,17 +335,22 @@ pub(crate) fn new_file(new: &NewStep, id: &StepId, context: &Context) -> Result<
     transaction::edit(&format!("{}/step-{}.md", id.plan, id.number), body.as_bytes(), &changes, STEP_KEYS)
 }
 
+/// The range from the start of the first heading of level 1 to the start of the line below it; `0..0` if there is none.
+pub(crate) fn heading_lines(body: &str) -> Range<usize> {
+    let outline = markdown::sections(body);
+    outline.headings.iter().find(|it| it.level == 1).map_or(0..0, |it| {
+        let end = it.span.start + body[it.span.clone()].trim_end().len();
+        it.span.start..body[end..].find('\n').map_or(body.len(), |it| end + it + 1)
+    })
+}
+
 /// The file with another text below its heading. The new text gets the file's line endings.
 pub(crate) fn with_text(file: &[u8], text: &str) -> Vec<u8> {
     let start = front_matter::split(file).body_start();
     let body = String::from_utf8_lossy(&file[start..]);
     let eol = if body.contains("\r\n") { "\r\n" } else { "\n" };
-    let outline = markdown::sections(&body);
-    let kept = outline.headings.iter().find(|it| it.level == 1).map_or(0, |it| {
-        let end = it.span.start + body[it.span.clone()].trim_end().len();
-        body[end..].find('\n').map_or(body.len(), |it| end + it + 1)
-    });
-    if body[kept..].trim().replace("\r\n", "\n") == text {
+    let kept = heading_lines(&body).end;
+    if body[kept..].trim_matches(['\r', '\n']).replace("\r\n", "\n") == text {
         return file.to_vec();
     }
     let heading = body[..kept].trim_end();

@@ -9,7 +9,7 @@ use axum::{Extension, Form};
 
 use super::session::{Notice, Session};
 use super::sign_in::{Redirect, own_path};
-use super::{Web, edit, guard, layout, ways};
+use super::{Web, edit, forms, guard, layout, ways};
 use crate::api::context::Context;
 use crate::api::error::Error;
 use crate::api::precondition::Expected;
@@ -25,6 +25,7 @@ use crate::ops::set::{self, SetOp, SetRequest};
 use crate::ops::tick::{self, TickRequest};
 use crate::ops::undo::{self, UndoRequest};
 use crate::ops::update::{self, AttemptRequest, MoveRequest};
+use crate::ops::upsert;
 use crate::plan::transitions::Verb;
 use crate::serve::hints;
 use crate::serve::http::etag::IfMatch;
@@ -86,11 +87,9 @@ pub(super) async fn act(
     if let Err(problem) = may_change(&session, &asked) {
         return ways::of_action(&session, &asked, &problem, is_part);
     }
-    // The form's etag is empty if there was no file when the text was shown. In this case, the text is saved only if there
-    // is still no file.
-    let condition = match asked.some("etag") {
-        Some(etag) => Some(Expected::new(vec![etag])),
-        None => asked.fields.contains_key("etag").then(Expected::no_file),
+    let condition = match condition(&web, &asked).await {
+        Ok(condition) => condition,
+        Err(problem) => return ways::of_action(&session, &asked, &problem, is_part),
     };
     let to_do = asked.clone();
     let done = web.app.ask_if(IfMatch(condition), move |context| done(context, &to_do)).await;
@@ -111,6 +110,34 @@ pub(super) async fn act(
         Err(problem) if asked.text("do") == "text" => edit::not_saved(&web, session, &asked, problem).await,
         Err(problem) => ways::of_action(&session, &asked, &problem, is_part),
     }
+}
+
+/// What must be true when the change is made: the file is the one that the page showed, or a field has the value that the
+/// page showed.
+async fn condition(web: &Web, asked: &Submission) -> Result<Option<Expected>, Problem> {
+    if asked.fields.contains_key("was") {
+        let asked = asked.clone();
+        let etag = web.app.ask_if(IfMatch(None), move |context| unchanged(context, &asked)).await?;
+        return Ok(Some(Expected::new(vec![etag])));
+    }
+    // The form's etag is empty if there was no file when the text was shown. In this case, the text is saved only if there
+    // is still no file.
+    Ok(match asked.some("etag") {
+        Some(etag) => Some(Expected::new(vec![etag])),
+        None => asked.fields.contains_key("etag").then(Expected::no_file),
+    })
+}
+
+/// Returns the etag of the step, if the detail still has the value that the form showed.
+fn unchanged(context: &Context, asked: &Submission) -> Result<String, Problem> {
+    let (step, _) = upsert::step(context, &asked.id()?)?;
+    let key = asked.text("key");
+    let now = forms::detail(&step, key).ok_or_else(|| unread("key"))?;
+    if now == asked.text("was") {
+        return Ok(step.etag.unwrap_or_default());
+    }
+    let message = format!("`{key}` was changed while the form was open; it is `{now}` now");
+    Err(Error::conflict("value-changed", message, "load the page again, then repeat what you did").into())
 }
 
 fn may_change(session: &Session, asked: &Submission) -> Result<(), Problem> {

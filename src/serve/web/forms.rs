@@ -141,6 +141,7 @@ pub(super) fn gate(visit: &Visit, step: &StepShape) -> Markup {
     html! {
         form class="stack gate-form" method="post" action="/do" data-act="confirm" data-keep="" id="gate" {
             (whose(visit, &step.id))
+            input type="hidden" name="etag" value=(step.etag.as_deref().unwrap_or_default());
             p { "A person has to confirm this step before it can be worked on." }
             label for="gate-note" { "Reason " span class="quiet" { "(optional)" } }
             input id="gate-note" name="note";
@@ -212,6 +213,7 @@ fn details(visit: &Visit, step: &StepShape) -> Markup {
                 form class="stack" method="post" action="/do" data-act="set" id={"set-" (key)} {
                     (hidden(visit, "set", &step.id))
                     input type="hidden" name="key" value=(key);
+                    input type="hidden" name="was" value=(detail(step, key).unwrap_or_default());
                     label for={"value-" (key)} { (label) @if !hint.is_empty() { " " span class="quiet" { (hint) } } }
                     div class="beside" { (input) button { "Save" } }
                 }
@@ -222,22 +224,34 @@ fn details(visit: &Visit, step: &StepShape) -> Markup {
     let input = |key: &str, kind: &str, value: &str| {
         html! { input id={"value-" (key)} name="value" type=(kind) value=(value) aria-describedby={"said-" (key)}; }
     };
-    let depends = typed_depends(step).join(", ");
+    let text = |key: &str, kind: &str| input(key, kind, &detail(step, key).unwrap_or_default());
     html! {
         details class="more" id="details-form" {
             summary { "Change the details" }
-            (field("title", "Title", "", input("title", "text", &step.title)))
-            (field("assignee", "Assignee", "(empty: none)", input("assignee", "text", step.assignee.as_deref().unwrap_or_default())))
-            (field("depends", "Waits for", "(step numbers; plan:number for other plans)", input("depends", "text", &depends)))
+            (field("title", "Title", "", text("title", "text")))
+            (field("assignee", "Assignee", "(empty: none)", text("assignee", "text")))
+            (field("depends", "Waits for", "(step numbers; plan:number for other plans)", text("depends", "text")))
             (field("priority", "Priority", "", html! {
                 select id="value-priority" name="value" aria-describedby="said-priority" {
                     option value="" { "as the plan" }
                     @for it in Priority::ALL { option value=(it.word()) selected[it == step.priority] { (it.word()) } }
                 }
             }))
-            (field("due", "Due", "(empty: no date)", input("due", "date", &step.due.map(|it| it.to_string()).unwrap_or_default())))
+            (field("due", "Due", "(empty: no date)", text("due", "date")))
         }
     }
+}
+
+/// The value of a detail, as its field shows it. `None`: the form has no such field.
+pub(super) fn detail(step: &StepShape, key: &str) -> Option<String> {
+    Some(match key {
+        "title" => step.title.clone(),
+        "assignee" => step.assignee.clone().unwrap_or_default(),
+        "depends" => typed_depends(step).join(", "),
+        "priority" => step.priority.word().to_owned(),
+        "due" => step.due.map(|it| it.to_string()).unwrap_or_default(),
+        _ => return None,
+    })
 }
 
 /// A step's dependencies, as a person types them: steps of the same plan are numbers.

@@ -9,14 +9,17 @@ use super::{forms, links};
 use crate::api::context::Context;
 use crate::page::markdown::{self, Form, Tasks};
 use crate::page::text::one_line;
+use crate::store::step_file;
 use crate::text::front_matter;
 use crate::text::markdown::outline;
 
 /// A file of a plan, and its text.
 pub(super) struct FileText {
     pub(super) bytes: Vec<u8>,
-    /// The part of the file below the title.
+    /// The part of the file below the title; all text if something is written above the title.
     pub(super) text: String,
+    /// The part below the title, which the editor changes.
+    below_title: String,
     /// The line of the file at which the text begins, from 1.
     first_line: usize,
     /// The file's directory, relative to the plans directory.
@@ -36,15 +39,17 @@ impl FileText {
             String::from_utf8_lossy(&bytes[start..]).into_owned()
         };
         let n_above = bytes[..start].iter().filter(|it| **it == b'\n').count();
-        let n_title = title_lines(&body);
-        let text = body.split_inclusive('\n').skip(n_title).collect();
+        let title = step_file::heading_lines(&body);
+        let shown = if body[..title.start].trim().is_empty() { title.end } else { 0 };
+        let n_title = body[..shown].matches('\n').count();
+        let (text, below_title) = (body[shown..].to_owned(), body[title.end..].to_owned());
         let directory = path.rsplit_once('/').map_or("", |it| it.0).to_owned();
-        Self { bytes, text, first_line: n_above + n_title + 1, directory }
+        Self { bytes, text, below_title, first_line: n_above + n_title + 1, directory }
     }
 
     /// The text for the editor, without line breaks at its start and end.
     pub(super) fn edited(&self) -> &str {
-        self.text.trim_matches('\n')
+        self.below_title.trim_matches(['\r', '\n'])
     }
 
     /// The text with check boxes that can be ticked, and a link to edit it. `here` is the page of the step or plan.
@@ -97,11 +102,4 @@ pub(super) fn tick(visit: &Visit, id: &str, place: &(usize, String), ticked: boo
             button { (if ticked { "Clear" } else { "Tick" }) ": " (one_line(label)) }
         }
     }
-}
-
-/// The number of lines up to the title's heading, that line included; 0 if the text does not begin with a title.
-fn title_lines(body: &str) -> usize {
-    let blank = body.lines().take_while(|it| it.trim().is_empty()).count();
-    let has_title = body.lines().nth(blank).is_some_and(|it| it.starts_with("# "));
-    if has_title { blank + 1 } else { 0 }
 }

@@ -163,6 +163,58 @@ fn details_of_a_step_are_set_as_the_command_line_sets_them() {
     );
 }
 
+/// The fields were filled before someone else changed the step.
+#[test]
+fn a_detail_that_changed_while_its_form_was_open_is_not_replaced() {
+    let (place, server, cookie) = with_plan(&[
+        ("step-1.md", "# One\n"),
+        ("step-2.md", "# Two\n"),
+        ("step-3.md", "---\nconfirm: required\ndepends: [1]\n---\n# Three\n"),
+    ]);
+    let page = server.ask("GET", "/step/p:3", &cookie, "");
+    let (token, etag) = (page_token(&page), field(&page, "etag"));
+    assert!(page.body.contains("name=\"was\" value=\"1\""), "{page:?}");
+    let set = |key: &str, was: &str, value: &str| {
+        let body = format!("page={token}&back=/&id=p:3&do=set&key={key}&was={was}&value={value}");
+        act(&server, &cookie, &body)
+    };
+    place.run("set p:3 depends+=2 -q").ok();
+    let before = place.text("plans/p/step-3.md");
+    let refused = set("depends", "1", "1,0");
+    assert!(refused.status == 409 && refused.body.contains("<bdi>1, 2</bdi> <bdi>now"), "{refused:?}");
+    let confirm = |etag: &str| {
+        let body = format!("page={token}&back=/&id=p:3&do=confirm&etag={etag}");
+        act(&server, &cookie, &body).status
+    };
+    assert_eq!(confirm(&etag), 412, "the text may have changed");
+    assert_eq!(place.text("plans/p/step-3.md"), before);
+    assert_eq!(set("depends", "1,%202", "2").status, 303);
+    assert_eq!(set("title", "Three", "Third").status, 303, "other details do not count");
+    assert_eq!(confirm(&field(&server.ask("GET", "/step/p:3", &cookie, ""), "etag")), 303);
+}
+
+#[test]
+fn a_text_that_is_saved_without_a_change_leaves_the_file_as_it_is() {
+    for text in [
+        "One\n===\n\nline a\n",
+        "<!-- owner -->\n# One\n\nBody\n",
+        "intro\n\n# One\n\na\n\n\n",
+        "  # One\n\n    code\n",
+        "#\tOne\na",
+        "\r\n# One\r\n\r\na\r\n\r\n",
+        "no heading\n",
+    ] {
+        let (place, server, cookie) = with_plan(&[("step-1.md", text)]);
+        let editor = server.ask("GET", "/step/p:1/edit", &cookie, "");
+        let shown = editor.body.split("autofocus>\n").nth(1).and_then(|it| it.split("</textarea>").next());
+        let shown = shown.expect("it has a text area").replace('\n', "%0D%0A");
+        let (token, etag) = (page_token(&editor), field(&editor, "etag"));
+        let body = format!("page={token}&back=/&id=p:1&do=text&etag={etag}&text={shown}");
+        assert_eq!(act(&server, &cookie, &body).status, 303, "{text:?}");
+        assert_eq!(place.text("plans/p/step-1.md"), text);
+    }
+}
+
 #[test]
 fn undo_names_the_person_whose_work_it_undoes() {
     let (place, server, cookie) = with_plan(&[("step-1.md", "# One\n")]);
