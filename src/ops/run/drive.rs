@@ -1,6 +1,7 @@
 //! The loop of a run: claims the next step, waits for other workers, and decides when the run is over.
 
 mod ending;
+mod hints;
 #[cfg(test)]
 mod tests;
 mod with_trees;
@@ -9,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use crate::api::agents::{self, AgentCommand, OF_AGENT, SHELL};
+use crate::api::agents::{self, OF_AGENT};
 use crate::api::context::Context;
 use crate::api::error::Error;
 use crate::api::requests::Mode;
@@ -29,7 +30,7 @@ use crate::store::leases::Leases;
 use crate::store::load::{LoadQuery, Loaded};
 use crate::store::{commit, resolve, verify};
 use crate::text::count;
-use crate::text::typed::{quoted, shell_word};
+use crate::text::typed::shell_word;
 
 use with_trees::Unmerged;
 
@@ -446,9 +447,10 @@ impl Driver<'_> {
         })
     }
 
-    fn is_pending(&self, id: &StepId) -> bool {
-        let loaded = self.context().and_then(|it| LoadQuery::step(id).load(&it));
-        loaded.is_ok_and(|it| it.plans.step(id).is_some_and(|it| it.status.is(StepStatus::Pending)))
+    /// The step as its file says now. `None`: it cannot be loaded.
+    fn now(&self, id: &StepId) -> Option<Step> {
+        let loaded = self.context().and_then(|it| LoadQuery::step(id).load(&it)).ok()?;
+        loaded.plans.step(id).cloned()
     }
 
     fn into_report(self, trees: Option<TreesReport>) -> Result<RunReport, Error> {
@@ -460,14 +462,14 @@ impl Driver<'_> {
             .halt
             .take()
             .unwrap_or_else(|| halt(End::Halted, "the run's threads ended without a result"));
-        let is_pending = step.as_ref().is_some_and(|it| self.is_pending(it));
+        let now = step.as_ref().and_then(|it| self.now(it));
         let unmerged = trees.as_ref().and_then(|it| it.unmerged.as_deref());
         let hints = match unmerged {
             Some(branch) => {
                 let merge = (format!("git merge {branch}"), "to merge the run's work");
                 vec![merge, (format!("planwatch list {}", shell_word(&self.plan)), "to list its steps")]
             }
-            None => hints(self.request, &self.plan, end, step.as_ref(), is_pending),
+            None => hints::hints(self.request, &self.plan, end, (step.as_ref(), now.as_ref())),
         };
         Ok(RunReport {
             plan: self.plan.to_string(),
@@ -555,40 +557,4 @@ fn confirmed(context: &Context, run: &PlanId, begun: &Begun) -> Vec<String> {
         phases.chain(steps.map(|it| format!("`{}`", it.id))).collect::<Vec<_>>()
     })
     .collect()
-}
-
-fn hints(
-    request: &RunRequest,
-    plan: &PlanId,
-    end: End,
-    step: Option<&StepId>,
-    is_pending: bool,
-) -> Vec<(String, &'static str)> {
-    let (plan, agent) = (shell_word(plan), &request.agent);
-    let by = match &agent.command {
-        AgentCommand::Line(line) if agent.name == SHELL => format!("--command {}", quoted(line)),
-        _ => format!("--agent {}", quoted(&agent.name)),
-    };
-    let more = if request.has_worktrees { " --worktrees" } else { "" };
-    let run = (format!("planwatch run {plan} {by}{more}"), "to continue");
-    let list = (format!("planwatch list {plan}"), "to list its steps");
-    let of = |verb: &str, what: &'static str| {
-        step.map(|it| (format!("planwatch {verb} {}", shell_word(it)), what))
-    };
-    match (end, step) {
-        (End::Complete, _) => vec![list],
-        (End::Halted, Some(_)) => {
-            let show = of("show", "to see what happened");
-            let reopen = of("reopen", "to allow new attempts").filter(|_| !is_pending);
-            show.into_iter().chain(reopen).chain([run]).collect()
-        }
-        (End::ConfirmationNeeded, Some(_)) => {
-            let show = of("show", "to see what it is about");
-            show.into_iter().chain(of("confirm", "to confirm it")).chain([run]).collect()
-        }
-        (End::NothingReady, _) => {
-            vec![list, (format!("planwatch next {plan}"), "to see why nothing is ready")]
-        }
-        _ => vec![list, run],
-    }
 }
