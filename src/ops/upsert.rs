@@ -140,7 +140,7 @@ pub fn put_step(context: &Context, request: &StepText) -> Result<Put<(StepShape,
 }
 
 /// The title in a text: its heading without `#`, or else its first line that is not empty.
-fn title(text: &str) -> String {
+pub(crate) fn title(text: &str) -> String {
     let body = &text[front_matter::split(text.as_bytes()).body_start()..];
     let line = || body.lines().map(|it| it.trim_start_matches('#').trim()).find(|it| !it.is_empty());
     new_plan::heading(text).or_else(|| line().map(str::to_owned)).unwrap_or_default()

@@ -21,7 +21,7 @@ pub(super) fn tools() -> Vec<Tool> {
         Tool::new(
             ("list_plans", "List plans"),
             Effect::Reads,
-            "Lists plans: active and draft ones, or those with `status`.",
+            "Lists plans by `status`; active and draft ones by default.",
             "plans:plan[] next_cursor? hidden:int?",
             list_plans,
         ),

@@ -292,11 +292,6 @@ fn refusals_say_what_to_do_next() {
         "usage: there is no argument `detial`; did you mean `detail`? the arguments are plan, detail, status, limit, cursor",
     );
     check(
-        "add_note",
-        json!({"plan": "auth", "notes": "x"}),
-        "usage: there is no argument `notes`; did you mean `note`? the arguments are plan, step, note, note_type, key",
-    );
-    check(
         "get_plan",
         json!({"plan": "auth", "detail": "ful"}),
         "usage: `detail` cannot be `ful`; did you mean `full`? one of outline, full",

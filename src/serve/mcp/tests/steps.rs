@@ -268,6 +268,34 @@ fn a_plan_is_found_by_the_title_that_it_was_made_with() {
 }
 
 #[test]
+fn a_step_without_a_title_gets_the_heading_of_its_text() {
+    let machine = machine();
+    for (text, title) in [
+        ("---\ntags: [x]\n---\n# Real title\n\ntext\n", "Real title"),
+        ("<!-- c -->\n# Real\n\nx", "Real"),
+        ("## Sub", "Sub"),
+        ("first\nsecond", "first"),
+    ] {
+        let made = answer(&machine, "add_step", &json!({"plan": "auth", "description": text}));
+        assert_eq!(answer(&machine, "get_step", &json!({"step": made["id"]}))["title"], title);
+    }
+}
+
+#[test]
+fn a_note_on_a_numbered_step_is_of_the_plan_that_is_named() {
+    let machine = machine();
+    let note = |plan: &str, step: &str| json!({"plan": plan, "step": step, "note": "n"});
+    assert_eq!(answer(&machine, "add_note", &note("auth", "2"))["id"], "auth:2");
+    assert_eq!(answer(&machine, "add_note", &note("auth", "auth:1"))["id"], "auth:1");
+    let refused = refusal(&machine, "add_note", &note("web", "auth:1"));
+    assert_eq!(refused, "usage: `auth:1` is not a step of the plan `web`; leave out one of them");
+    assert_eq!(
+        refusal(&machine, "add_note", &json!({"plan": "auth", "notes": "x"})),
+        "usage: there is no argument `notes`; did you mean `note`? the arguments are plan, step, note, note_type, key",
+    );
+}
+
+#[test]
 fn a_text_with_a_confirmation_is_refused_in_every_toolset() {
     let machine = machine();
     let step = "---\nconfirm: required\nconfirmed: {by: ann}\n---\n# Go\n";

@@ -12,6 +12,7 @@ use crate::ops::release::{self, ReleaseRequest};
 use crate::ops::set::{self, SetOp, SetRequest};
 use crate::ops::show::{self, ShowReport, ShowRequest};
 use crate::ops::update::{self, AttemptRequest};
+use crate::ops::upsert;
 use crate::plan::id;
 use crate::plan::words::StepStatus;
 use crate::serve::mcp::lookup;
@@ -19,6 +20,7 @@ use crate::serve::mcp::result::{self, CHANGED, Refusal};
 use crate::serve::mcp::schema::{Object, read, take};
 use crate::serve::mcp::tool::{Call, Effect, Tool};
 use crate::serve::mcp::write::{Change, MAKER, all, set_request};
+use crate::store::load;
 use crate::store::transaction::Mode;
 use crate::store::typed_words;
 
@@ -74,11 +76,11 @@ fn add_step(call: &Call, mut given: Object) -> Result<Value, Refusal> {
     result::changed(lookup::plan(call, &plan, add)?)
 }
 
-/// The first line with text, without the `#` of a heading. A long line is cut.
+/// The title in a text: its heading, or else its first line. A long title is cut.
 fn title_of(text: &str) -> Option<String> {
     const LONG: usize = 120;
-    let line = text.lines().map(|it| it.trim_start_matches('#').trim()).find(|it| !it.is_empty())?;
-    Some(result::cut(line, LONG).map_or_else(|| line.to_owned(), |it| format!("{it}…")))
+    let title = Some(upsert::title(text)).filter(|it| !it.is_empty())?;
+    Some(result::cut(&title, LONG).map_or_else(|| title.clone(), |it| format!("{it}…")))
 }
 
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
@@ -229,8 +231,19 @@ impl On {
 
 fn add_note(call: &Call, mut given: Object) -> Result<Value, Refusal> {
     let (plan, step) = (take::<String>(&mut given, "plan")?, take(&mut given, "step")?);
-    let Some(id) = step.or(plan) else {
-        return Err(Refusal::usage("`step` or `plan` is missing", "give one of them"));
+    let id = match (plan, step) {
+        (Some(plan), Some::<String>(step)) => match step.split_once(':') {
+            None if id::read_number(&step).is_some() => format!("{plan}:{step}"),
+            Some((other, _))
+                if other != plan && load::exists(&call.context, &id::PlanId::new(plan.clone())) =>
+            {
+                let message = format!("`{step}` is not a step of the plan `{plan}`");
+                return Err(Refusal::usage(message, "leave out one of them"));
+            }
+            _ => step,
+        },
+        (Some(id), None) | (None, Some(id)) => id,
+        (None, None) => return Err(Refusal::usage("`step` or `plan` is missing", "give one of them")),
     };
     let request: NoteRequest = read(given)?;
     if request.text.trim().is_empty() {
