@@ -346,12 +346,12 @@ fn only_holder<'a>(plans: &'a Plans, plan: &Plan, step: &Step, now: Time) -> Opt
 /// Returns the number and worker of a step, as in `1 (ann)`, or only the number if the worker is unknown.
 ///
 /// Returns `None` unless the step is in progress or a claim is its only obstacle. Also returns `None` if that claim's work
-/// has ended and is not merged here, or if the step is completed but not verified.
+/// has ended and is not merged here, if the step's claim has lapsed, or if the step is completed but not verified.
 fn worked_on(plans: &Plans, plan: &Plan, step: &Step, now: Time) -> Option<String> {
     let by = match only_holder(plans, plan, step, now) {
         Some(held) if held.unmerged_end().is_some() => return None,
         Some(held) => held.by.as_deref(),
-        _ if step.is_unverified() => return None,
+        _ if step.is_unverified() || is_free_again(plans, step, now) => return None,
         _ if step.standing().is(StepStatus::InProgress) => {
             step.claim.as_ref().and_then(|it| it.by.as_deref())
         }
@@ -391,6 +391,9 @@ pub fn why_ready(plans: &Plans, plan: &Plan, step: &Step, now: Time) -> String {
     let ranges = step.ranges.iter().map(|it| format!("{} to {}", it.first, it.last));
     let closed = ranges.chain(named).collect::<Vec<_>>();
     let why = match (closed.len() + step.ranges.len(), plan.order) {
+        (0, Order::Sequential) if plan.steps.first().is_some_and(|it| it.id == step.id) => {
+            "it is the first step".to_owned()
+        }
         (0, Order::Sequential) => "the steps before it are closed".to_owned(),
         (0, Order::Dependencies) => "it depends on nothing".to_owned(),
         (1, _) => format!("{}, which it depends on, is closed", list("step", &closed)),
@@ -403,8 +406,8 @@ pub fn why_ready(plans: &Plans, plan: &Plan, step: &Step, now: Time) -> String {
     unclear.map_or_else(|| why.clone(), |it| format!("{why}, but {}", it.message))
 }
 
-/// Names one obstacle of each open step, and each obstacle once. After five obstacles, only the number of the others
-/// follows. Dependencies on steps of the same plan are left out, and so are claims.
+/// Names at most one obstacle of each open step. An obstacle that several steps have is named once. After five
+/// obstacles, only the number of the others follows. Dependencies on steps of the same plan are left out, and so are claims.
 fn why_blocked(plans: &Plans, plan: &Plan, now: Time) -> String {
     if plan.is_faulty() {
         return HAS_ERROR.to_owned();

@@ -135,6 +135,12 @@ fn a_claim_lapses_after_a_day() {
         "1",
     );
     check("status: active", &["1 in_progress"], State::Waiting, "step 1 is in progress");
+    // Nobody works on the second step, and it waits for the first one.
+    let claims = ["2026-11-20", "2026-11-21"].map(|day| {
+        format!("2 in_progress depends: [1]\nclaim: {{id: h1234567, by: ann, at: {day}T11:00:00Z}}")
+    });
+    check("status: active", &["1 blocked", &claims[0]], State::Blocked, "step 1 is blocked");
+    check("status: active", &["1 blocked", &claims[1]], State::Waiting, "step 2 (ann) is in progress");
 }
 
 #[test]
