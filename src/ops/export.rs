@@ -4,6 +4,7 @@ mod html;
 
 use std::borrow::Cow;
 use std::fmt::Write;
+use std::ops::Range;
 
 use serde_json::{Value, json};
 
@@ -18,6 +19,7 @@ use crate::plan::import::{EXPORTED_STEPS, FILE_ERROR};
 use crate::plan::model::Order;
 use crate::plan::records::Attempt;
 use crate::plan::transitions::Verb;
+use crate::plan::without_step_prefix;
 use crate::plan::words::{Status, StepStatus, Words};
 use crate::text::markdown;
 
@@ -239,20 +241,50 @@ fn lowered(body: &str, title: &str, by: usize) -> String {
     for (nth, heading) in outline.headings.iter().enumerate() {
         text.push_str(&body[from..heading.span.start]);
         from = heading.span.start;
-        let is_same = heading.text.contains(title) || title.contains(heading.text.as_str());
+        let is_same = without_step_prefix(&heading.text) == title || title.contains(heading.text.as_str());
         if nth == 0 && heading.level == 1 && is_same {
             from = heading.span.end;
             continue;
         }
-        let is_marked = body[from..].starts_with('#');
         let more = by.min(6 - usize::from(heading.level.min(6)));
-        if is_marked {
+        if body[from..].starts_with('#') {
             text.push_str(&"#".repeat(more));
+        } else if let Some(underlined) = underlined(body, &heading.span).filter(|_| more > 0) {
+            // An underlined heading has level 1 or 2, so it gets marks instead.
+            writeln!(text, "{} {underlined}", "#".repeat(usize::from(heading.level) + more)).ok();
+            from = heading.span.end;
         }
     }
     text.push_str(&body[from..]);
     let text = text.trim();
-    if text.is_empty() { String::new() } else { format!("\n{text}\n") }
+    let end = end_of_open_block(text).map(|it| format!("{it}\n")).unwrap_or_default();
+    if text.is_empty() { String::new() } else { format!("\n{text}\n{end}") }
+}
+
+/// The text of an underlined heading, as Markdown on one line. `None`: the heading is not underlined, or it is in a list or a
+/// quotation.
+fn underlined(body: &str, span: &Range<usize>) -> Option<String> {
+    let (text, line) = body[span.clone()].trim_end().rsplit_once('\n')?;
+    let is_underline = line.trim_matches([' ', '-']).is_empty() || line.trim_matches([' ', '=']).is_empty();
+    let is_whole = body[..span.start].is_empty() || body[..span.start].ends_with('\n');
+    (is_underline && is_whole).then(|| text.lines().map(str::trim).collect::<Vec<_>>().join(" "))
+}
+
+/// The line that ends a code block, comment or other block of HTML that `text` leaves open. Without this line, what follows
+/// the text would belong to the block.
+fn end_of_open_block(text: &str) -> Option<String> {
+    if !text.contains(['`', '~', '<']) {
+        return None;
+    }
+    let is_ended = |text: &str| {
+        let followed = format!("{text}\n\n# Next\n");
+        markdown::sections(&followed).headings.last().is_some_and(|it| it.span.start > text.len())
+    };
+    let fences = (3..=20).flat_map(|n| ["`".repeat(n), "~".repeat(n)]);
+    let others =
+        ["-->", "</pre>", "</script>", "</style>", "</textarea>", "?>", ">", "]]>"].map(str::to_owned);
+    let mut ends = fences.chain(others);
+    if is_ended(text) { None } else { ends.find(|it| is_ended(&format!("{text}\n{it}"))) }
 }
 
 /// A decision record of the plan: why it was made, what was decided, and the result.
@@ -329,6 +361,24 @@ fn failed(step: &StepShape, attempt: &Attempt, is_last: bool, words: &Words) -> 
 mod tests {
     use super::*;
     use crate::disk::model::Machine;
+
+    #[test]
+    fn a_text_ends_its_open_blocks_and_has_no_heading_of_the_level_of_steps_or_phases() {
+        for (body, expected) in [
+            ("# One\n\n```sh\nls\n", "\n```sh\nls\n```\n"),
+            ("````\n```\nls", "\n````\n```\nls\n````\n"),
+            ("~~~\n```\n", "\n~~~\n```\n~~~\n"),
+            ("<!-- todo\n", "\n<!-- todo\n-->\n"),
+            ("<pre>\na\n\nb\n", "\n<pre>\na\n\nb\n</pre>\n"),
+            ("```sh\nls\n```\n", "\n```sh\nls\n```\n"),
+            ("a < b, `c`\n", "\na < b, `c`\n"),
+            ("One\n===\n\nBack\nground\n---\n\nwhy\n", "\n#### Back ground\n\nwhy\n"),
+            ("# Step 1: One\n\na\n", "\na\n"),
+            ("# One more thing\n\na\n", "\n### One more thing\n\na\n"),
+        ] {
+            assert_eq!(lowered(body, "One", 2), expected, "{body:?}");
+        }
+    }
 
     #[test]
     fn a_document_says_which_files_have_errors() {

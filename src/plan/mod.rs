@@ -38,3 +38,5 @@ mod source;
 pub(crate) mod step_items;
 pub(crate) mod steps_list;
 pub mod summary;
+
+pub(crate) use read_step::without_step_prefix;
