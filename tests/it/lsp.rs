@@ -246,6 +246,34 @@ fn messages_in_the_wrong_order_are_refused() {
 }
 
 #[test]
+fn a_proposed_name_is_quoted_where_yaml_requires_it() {
+    let place = place();
+    place.write(
+        "plans/auth/step-8.md",
+        "---\nphase: 'Phase 1: Base'\ntags: ['a, b']\nassignee: 'Ann: lead'\n---\n# Eight\n",
+    );
+    let mut editor = Editor::with(&place, &able());
+    let text = "---\nphase: P\nassignee: A\ntags: [a]\nconfirm_phases: P\n---\n# Nine\n";
+    editor.open("plans/auth/step-9.md", text);
+    for (mark, label, written) in [
+        ("P\n", "Phase 1: Base", r#""Phase 1: Base""#),
+        ("A\n", "Ann: lead", r#""Ann: lead""#),
+        ("a]", "a, b", r#""a, b""#),
+    ] {
+        let begun = std::time::Instant::now();
+        let list = loop {
+            // The server answers before it has read all plans.
+            let list = editor.ask("textDocument/completion", editor.at("plans/auth/step-9.md", text, mark));
+            if list["items"] != json!([]) || begun.elapsed() > PATIENCE {
+                break list;
+            }
+        };
+        let item = list["items"].as_array().expect("a list").iter().find(|it| it["label"] == label);
+        assert_eq!(item.unwrap_or_else(|| panic!("{list}"))["textEdit"]["newText"], written);
+    }
+}
+
+#[test]
 fn every_answer_has_the_type_that_the_protocol_defines() {
     let place = place();
     let mut editor = Editor::with(&place, &able());

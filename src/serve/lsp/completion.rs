@@ -17,6 +17,7 @@ use crate::api::config::Config;
 use crate::plan::id::{PlanId, StepId};
 use crate::plan::step_number::StepNumber;
 use crate::plan::words::{PlanStatus, Status, StepStatus};
+use crate::text::scalar::{self, Place};
 
 /// The maximum number of items in a response. If there are more, the client sends another request when the user types
 /// more of the word.
@@ -188,7 +189,8 @@ fn key_items(text: &str, file: &PlanFile, word: &Range<usize>) -> Vec<Item> {
 
 fn nested(tree: &Tree, key: &str, inner: &str) -> Vec<Item> {
     match inner {
-        "by" => people(tree),
+        // The value is often between braces.
+        "by" => people(tree, Place::Flow),
         "outcome" => keys::OUTCOMES.iter().map(|it| Item::new(*it, CONSTANT)).collect(),
         "type" if key == "notes" => {
             ["info", "warning", "instruction"].map(|it| Item::new(it, CONSTANT)).into()
@@ -203,13 +205,20 @@ fn now(tree: &Tree) -> Option<Item> {
     Some(Item::new(now.to_string(), VALUE).detail("now"))
 }
 
-fn people(tree: &Tree) -> Vec<Item> {
+/// A name or another text that is a value; quoted if YAML requires it.
+fn named(text: &str, place: Place) -> Item {
+    Item::new(text, VALUE).written(scalar::inline(text, place))
+}
+
+fn people(tree: &Tree, place: Place) -> Vec<Item> {
     let by = tree.context().map(|it| it.by).ok();
     let others = tree.catalog.iter().flat_map(|it| &it.words.people).filter(|it| by.as_ref() != Some(*it));
-    by.iter().chain(others).map(|it| Item::new(it.clone(), VALUE)).collect()
+    by.iter().chain(others).map(|it| named(it, place)).collect()
 }
 
 fn values(tree: &mut Tree, file: &PlanFile, key: &str, (typed, list): (&str, List)) -> Vec<Item> {
+    let is_in_brackets = list == List::Flow || list == List::No && keys::is_list(key);
+    let place = if is_in_brackets { Place::Flow } else { Place::Block };
     // If the key needs a list and no list has been typed, each item is inserted with brackets.
     let bracketed = |items: Vec<Item>| match keys::is_list(key) && list == List::No {
         true => items.into_iter().map(|it| bracketed(it, typed)).collect(),
@@ -217,7 +226,7 @@ fn values(tree: &mut Tree, file: &PlanFile, key: &str, (typed, list): (&str, Lis
     };
     let seen = |of: fn(&super::catalog::Vocabulary) -> &std::collections::BTreeSet<String>, tree: &Tree| {
         let words = tree.catalog.iter().flat_map(|it| of(&it.words));
-        words.map(|it| Item::new(it.clone(), VALUE)).collect::<Vec<_>>()
+        words.map(|it| named(it, place)).collect::<Vec<_>>()
     };
     match key {
         "status" => statuses(tree, file),
@@ -225,7 +234,7 @@ fn values(tree: &mut Tree, file: &PlanFile, key: &str, (typed, list): (&str, Lis
         "program" => plans(tree.catalog.as_ref(), file, true),
         "phase" | "confirm_phases" => bracketed(seen(|it| &it.phases, tree)),
         "tags" => bracketed(seen(|it| &it.tags, tree)),
-        "assignee" => people(tree),
+        "assignee" => people(tree, place),
         "type" => {
             let known: Vec<_> = keys::words(key).into_iter().map(|it| Item::new(it, CONSTANT)).collect();
             let is_own = |it: &Item| known.iter().all(|known| known.label != it.label);
