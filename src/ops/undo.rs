@@ -118,7 +118,8 @@ pub fn undo(context: &Context, request: &UndoRequest) -> Result<ChangeReport, Er
     // Git has the text under the real path of the file, without symbolic links.
     let real = |it: &Path| context.plans.read(it).map_or_else(|_| it.to_path_buf(), |found| found.real);
     let paths: Vec<_> = ops.iter().filter_map(source_of).map(real).collect();
-    let committed = commit::commit_of(context, &paths.iter().map(PathBuf::as_path).collect::<Vec<_>>());
+    let paths: Vec<_> = paths.iter().map(PathBuf::as_path).collect();
+    let committed = change.at.parse().ok().and_then(|at| commit::commit_of(context, &paths, at));
     let mut hints = Vec::new();
     if mode == Mode::Write {
         let step = |it: &FileOp| read_step_id(&id_of(transaction::path_of(it))?);

@@ -21,6 +21,7 @@ use crate::disk::{self, FileKind, Left, OwnLog};
 use crate::git::{FileStatus, FileVersion, Found, Git, LogQuery, Oid, StatusKind};
 use crate::plan::id::{PlanId, StepId};
 use crate::plan::read;
+use crate::plan::time::Time;
 use crate::store::idempotency::read_path;
 use crate::store::resolve::{self, Target};
 
@@ -273,9 +274,9 @@ fn is_of(target: &Target, plan: &PlanId, step: Option<&StepId>) -> bool {
     }
 }
 
-/// The newest commit that changed any of these files. Files with uncommitted changes are ignored. `None` if there is no such
-/// commit or no repository, or if git fails.
-pub(crate) fn commit_of(context: &Context, paths: &[&Path]) -> Option<String> {
+/// The newest commit that changed any of these files since this time. Files with uncommitted changes are ignored. `None` if
+/// there is no such commit or no repository, or if git fails.
+pub(crate) fn commit_of(context: &Context, paths: &[&Path], since: Time) -> Option<String> {
     context.plans.worktree().filter(|_| !paths.is_empty())?;
     let git = Git::at(context.plans.root()).ok()?;
     let plans = git.relative(context.plans.root())?;
@@ -288,7 +289,10 @@ pub(crate) fn commit_of(context: &Context, paths: &[&Path]) -> Option<String> {
     }
     let query = LogQuery { of: vec![head], paths, options: vec!["--max-count=1"], ..LogQuery::default() };
     let newest = git.log(&query).ok()?.all().ok()?;
-    newest.first().map(|it| it.commit.to_string())
+    // If a file is as in an older commit, a later change took back what the change did.
+    let at = |seconds: i64| Time::from_nanoseconds(i128::from(seconds) * 1_000_000_000);
+    let newest = newest.first().filter(|it| at(it.committed_at) >= since.whole_seconds());
+    newest.map(|it| it.commit.to_string())
 }
 
 /// The content of each changed file in `HEAD`.

@@ -351,6 +351,12 @@ fn an_undo_after_the_commit_names_it_and_rewrites_nothing() {
     // The undo of a change that is not committed names no commit.
     place.run("done p:2").ok();
     assert!(place.run("undo --json").json().get("committed").is_none());
+    // Nor does that of a change that another change took back before the commit, so that the file is as in an older commit.
+    place.git("commit -q --amend --no-edit");
+    place.run("set p:1 priority high").ok();
+    place.run("set p:1 priority --unset").ok();
+    assert_eq!(place.git_with(&["status", "--porcelain", "--", "plans"]), "");
+    assert!(place.run("undo --json").json().get("committed").is_none());
 }
 
 #[test]
