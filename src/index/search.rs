@@ -19,7 +19,7 @@ use crate::plan::records::Note;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Query {
     /// Each `word` and `"a phrase"` must occur, and no `-word` or `-"a phrase"` may occur. If the last wanted term is a
-    /// word, it also matches longer words that begin with it. Case and accents do not matter.
+    /// word, it also matches longer words that begin with it. Case does not matter, nor do accents of Latin letters.
     pub text: String,
     pub kind: Option<Kind>,
     pub scope: Scope,
