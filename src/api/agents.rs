@@ -150,6 +150,7 @@ pub fn agent(context: &Context, request: &AgentRequest) -> Result<Agent, Error> 
                 "use only one of them; --agent shell goes with --command",
             ));
         }
+        // A shell runs an empty line without an error, so each attempt would end at once and count.
         (_, Some(line)) if is_blank(line) => {
             let hint = "give it a line for a shell, as in --command './work.sh'";
             return Err(Error::usage("the value of --command is empty", hint));
@@ -182,7 +183,6 @@ pub fn agent(context: &Context, request: &AgentRequest) -> Result<Agent, Error> 
     Ok(agent)
 }
 
-/// A shell runs an empty line without an error, so each attempt would end at once and count.
 fn seconds(of: i64) -> Duration {
     Duration::from_secs(u64::try_from(of).unwrap_or(0))
 }

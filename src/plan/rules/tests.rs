@@ -135,7 +135,7 @@ fn a_claim_lapses_after_a_day() {
         "1",
     );
     check("status: active", &["1 in_progress"], State::Waiting, "step 1 is in progress");
-    // Nobody works on the second step, and it waits for the first one.
+    // Step 2 depends on a blocked step. Its claim has lapsed in the first case, and is in force in the second.
     let claims = ["2026-11-20", "2026-11-21"].map(|day| {
         format!("2 in_progress depends: [1]\nclaim: {{id: h1234567, by: ann, at: {day}T11:00:00Z}}")
     });
