@@ -137,7 +137,7 @@ impl Head {
 
     /// Decodes the plan's summary from its data; fails if the data do not belong to this head.
     pub fn summary(&self, data: &[u8]) -> Result<PlanSummary, IndexError> {
-        proved::<StoredSummary>(data, self.summary_version).map(PlanSummary::from)
+        proved(data, self.summary_version)
     }
 }
 
