@@ -4,7 +4,7 @@
 //! such a moment, it would edit an empty text and lose the rest of the file. If it read the file for a decision, it
 //! would see a step without status, order or dependencies. A save in progress is recognized because the file is much
 //! shorter than before. The earlier length comes from the undo log, from the index, and from earlier reads of the same
-//! command. If it is unknown, the file is accepted.
+//! command. If it is unknown, or if git has just checked out the short text, the file is accepted.
 
 use std::cell::OnceCell;
 use std::path::Path;
@@ -14,7 +14,7 @@ use super::file_system::FileKind;
 use super::names::Content;
 use super::own_writes::{Last, LastWrites};
 use super::plans_dir::{PlansDir, Snapshot};
-use super::write_lock::{Lengths, Locked};
+use super::write_lock::{FileRecords, Locked};
 
 /// How long after its last modification a file may still be in the middle of a save.
 const YOUNG_NS: i128 = 2_000_000_000;
@@ -40,12 +40,12 @@ impl Known {
 }
 
 impl<'a> Locked<'a> {
-    pub fn ask_for_lengths(&mut self, lengths: &'a dyn Lengths) {
-        self.lengths = Some(lengths);
+    pub fn use_records(&mut self, records: &'a dyn FileRecords) {
+        self.records = Some(records);
     }
 
     fn saves(&self) -> Saves<'_> {
-        Saves { plans: self.plans, lengths: self.lengths, log: OnceCell::new() }
+        Saves { plans: self.plans, records: self.records, log: OnceCell::new() }
     }
 
     /// Whether a text looks truncated by a save in progress.
@@ -81,8 +81,8 @@ impl PlansDir {
         self.disk.lstat(&self.root.join(relative)).is_ok_and(|it| self.is_young(it.mtime_ns))
     }
 
-    pub fn saves<'a>(&'a self, lengths: &'a dyn Lengths) -> Saves<'a> {
-        Saves { plans: self, lengths: Some(lengths), log: OnceCell::new() }
+    pub fn saves<'a>(&'a self, records: &'a dyn FileRecords) -> Saves<'a> {
+        Saves { plans: self, records: Some(records), log: OnceCell::new() }
     }
 }
 
@@ -92,7 +92,7 @@ impl PlansDir {
 #[derive(Debug)]
 pub struct Saves<'a> {
     plans: &'a PlansDir,
-    lengths: Option<&'a dyn Lengths>,
+    records: Option<&'a dyn FileRecords>,
     log: OnceCell<LastWrites>,
 }
 
@@ -122,9 +122,12 @@ impl Saves<'_> {
     }
 
     fn is_cut_short(&self, found: &Snapshot, known: Known) -> bool {
-        if !self.plans.is_young(found.stat.mtime_ns) {
-            return false;
-        }
+        self.plans.is_young(found.stat.mtime_ns)
+            && self.is_much_shorter(found, known)
+            && !self.records.is_some_and(|it| it.is_checked_out(&found.real, &found.bytes))
+    }
+
+    fn is_much_shorter(&self, found: &Snapshot, known: Known) -> bool {
         let len = found.bytes.len() as u64;
         let is_cut = |before: u64| before > 0 && len < before.div_ceil(2);
         match known {
@@ -146,7 +149,7 @@ impl Saves<'_> {
     }
 
     fn length(&self, relative: &Path) -> Option<u64> {
-        self.lengths.and_then(|it| it.length(relative))
+        self.records.and_then(|it| it.length(relative))
     }
 
     fn last(&self, relative: &Path) -> Option<Last> {

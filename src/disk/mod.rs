@@ -81,7 +81,7 @@ pub use scratch::{ScratchFiles, replace_temporary};
 pub use undo::{UndoChange, UndoEntry, UndoError, Undone};
 pub use unfinished::Discarded;
 pub use user_state::UserStore;
-pub use write_lock::{Done, Lengths, Locked, Written};
+pub use write_lock::{Done, FileRecords, Locked, Written};
 
 #[cfg(test)]
 pub(crate) mod model;

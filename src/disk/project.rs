@@ -20,7 +20,7 @@ use super::names::DISPLACED;
 use super::pending::Pending;
 use super::plans_dir::PlansDir;
 use super::runtime::{Home, Trust, remove_if_unused};
-use super::write_lock::Lengths;
+use super::write_lock::FileRecords;
 
 /// The state directory in the project's root, for projects whose state cannot be in a plans directory.
 const HIDDEN: &str = ".planwatch-init";
@@ -46,9 +46,13 @@ pub struct ProjectReport {
 #[derive(Debug)]
 struct NotEmpty;
 
-impl Lengths for NotEmpty {
+impl FileRecords for NotEmpty {
     fn length(&self, _relative: &Path) -> Option<u64> {
         Some(1)
+    }
+
+    fn is_checked_out(&self, _relative: &Path, _bytes: &[u8]) -> bool {
+        false
     }
 }
 
@@ -135,7 +139,7 @@ impl Project {
             self.files.use_home(home_at(&*self.files.disk, place));
         }
         let mut locked = self.files.lock(waiting)?;
-        locked.ask_for_lengths(&NotEmpty);
+        locked.use_records(&NotEmpty);
         let written = locked.batch(verb, at, ops);
         report.kept.append(&mut locked.kept);
         report.recovered = report.recovered.take().or(locked.recovered.take());

@@ -40,7 +40,7 @@ pub struct Locked<'a> {
     pub recovered: Option<Recovered>,
     pub(super) unit: Option<Unit>,
     pub(super) by: String,
-    pub(super) lengths: Option<&'a dyn Lengths>,
+    pub(super) records: Option<&'a dyn FileRecords>,
     /// The key of the current request; its changes are recorded with this key.
     pub(super) keyed: Option<Keyed>,
     /// The texts that planwatch put into a file and withdrew during a change with a key.
@@ -59,15 +59,18 @@ pub(super) struct Unit {
     pub(super) at: String,
 }
 
-/// The lengths of files when planwatch last read them.
-pub trait Lengths: Sync {
-    /// The length in bytes; `None` if unknown.
+/// What planwatch and git have recorded about files.
+pub trait FileRecords: Sync {
+    /// The length in bytes when planwatch last read the file; `None` if unknown.
     fn length(&self, relative: &Path) -> Option<u64>;
+
+    /// Returns whether git was the last to write the file, with this content. Such a file is complete.
+    fn is_checked_out(&self, relative: &Path, bytes: &[u8]) -> bool;
 }
 
-impl fmt::Debug for dyn Lengths + '_ {
+impl fmt::Debug for dyn FileRecords + '_ {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Lengths")
+        f.write_str("FileRecords")
     }
 }
 
@@ -135,7 +138,7 @@ impl<'a> Locked<'a> {
             recovered: None,
             unit: None,
             by,
-            lengths: None,
+            records: None,
             keyed: None,
             withdrawn: Vec::new(),
             is_unrecorded: AtomicBool::default(),

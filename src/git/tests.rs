@@ -202,6 +202,30 @@ fn blobs_are_written_through_the_filters_of_their_path() {
     assert!(!repository.git.config_is_true("commit.gpgsign").unwrap());
 }
 
+#[test]
+fn a_file_is_checked_out_until_another_program_writes_it() {
+    let repository = Repository::new();
+    repository.write(".gitattributes", "*.md text eol=crlf\n");
+    for (path, text) in [("a.md", "a\r\n"), ("b.md", "b\r\n"), ("empty.md", "")] {
+        repository.write(path, text);
+    }
+    repository.commit("Files");
+    repository.write("new.md", "new\r\n");
+    let is =
+        |path: &str, text: &str| repository.git.is_checked_out(Path::new(path), text.as_bytes()).unwrap();
+    assert!(is("a.md", "a\r\n") && is("b.md", "b\r\n"));
+    assert!(!is("a.md", "b\r\n"), "another content");
+    assert!(!is("empty.md", ""), "empty");
+    assert!(!is("new.md", "new\r\n"), "not in the index");
+    assert!(!is("none.md", "a\r\n"), "no such file");
+    // Another program has written the same content, perhaps as the beginning of a longer one.
+    let file = std::fs::File::options().write(true).open(repository.git.root.join("a.md")).unwrap();
+    file.set_modified(std::time::SystemTime::now() + Duration::from_secs(1)).unwrap();
+    assert!(!is("a.md", "a\r\n") && is("b.md", "b\r\n"));
+    repository.run(&["update-index", "--assume-unchanged", "b.md"]);
+    assert!(!is("b.md", "b"), "another content of a file that git does not check");
+}
+
 fn raw(entry: &LogEntry) -> Vec<u8> {
     let parents: Vec<_> = entry.parents.iter().map(Oid::as_str).collect();
     let (at, made) = (entry.authored_at.to_string(), entry.committed_at.to_string());

@@ -89,6 +89,23 @@ impl Git {
         self.list_index("--stage", paths)
     }
 
+    /// Returns whether git was the last to write the file, with this content: the file's times and length are those that
+    /// git recorded in the index, and so is the content. False for an empty file, and for a file that is not in the index.
+    pub fn is_checked_out(&self, path: &Path, bytes: &[u8]) -> Result<bool, GitError> {
+        if bytes.is_empty() {
+            return Ok(false);
+        }
+        let content = self.blob_name(path, bytes.to_vec())?;
+        let is_content =
+            |it: &IndexEntry| it.path == path.as_os_str().as_bytes() && it.stage == 0 && it.oid == content;
+        if !self.index_entries(&[path])?.iter().any(is_content) {
+            return Ok(false);
+        }
+        // Unlike `git status`, this compares the times with those in the index.
+        let compare = self.call(&["diff-files", "--quiet"]).paths([path]);
+        Ok(compare.output()?.code == 0)
+    }
+
     /// The entries of conflicts: stages 1 to 3.
     pub fn unmerged_entries(&self, paths: &[impl AsRef<Path>]) -> Result<Vec<IndexEntry>, GitError> {
         self.list_index("--unmerged", paths)

@@ -540,7 +540,7 @@ pub(crate) fn lock<'a>(context: &'a Context, verb: &str) -> Result<Locked<'a>, E
     if let Some(recovered) = &locked.recovered {
         (context.on_notice)(self::recovered(recovered));
     }
-    locked.ask_for_lengths(context);
+    locked.use_records(context);
     locked.sign(&context.by);
     locked.use_key(context.key.as_ref().map(|it| it.keyed()));
     locked.begin(verb, &context.now.to_string());

@@ -8,10 +8,8 @@ use crate::http::client::Server;
 use crate::mcp::Client;
 use crate::support::Place;
 
-/// This text is so long that a file that git restores to it does not look half saved.
-const STEP: &str = "---\nstatus: pending\n---\n# One\n\nThis step has a text of several lines, as most steps have.\n\
-                    It says what is to be done, and how to find out that it is done.\n\
-                    It is longer than what planwatch writes into the front matter.\n";
+/// So short that a file that git restores to it is much shorter than the file with a claim and a result.
+const STEP: &str = "---\nstatus: pending\n---\n# One\n\nText.\n";
 
 /// A repository with a plan of two steps, committed on `main`.
 fn repository() -> Place {

@@ -5,13 +5,8 @@ use crate::git_merge::{Driver, PLAN, Repository};
 const LIST: &str = "---\nstatus: active\n---\n# Auth\n\n## Steps\n- step-1: One\n- step-2: Two\n";
 const ONE: &str = "---\nid: auth:1\nstatus: completed\n---\n# One\n";
 
-/// Longer than what the changes add. Otherwise planwatch takes the file after the checkout for a slow save.
-fn two() -> String {
-    format!(
-        "---\nid: auth:2\nstatus: pending\ncreated_at: 2026-01-01T00:00:00Z\n---\n# Two\n\n{}",
-        "Text of the step.\n".repeat(40)
-    )
-}
+const TWO: &str =
+    "---\nid: auth:2\nstatus: pending\ncreated_at: 2026-01-01T00:00:00Z\n---\n# Two\n\nText of the step.\n";
 
 /// Another worker's change, the path of the step's file after it, and what the merged file contains of the change.
 const FORCED: [(&str, &str, &str); 4] = [
@@ -25,7 +20,7 @@ const FORCED: [(&str, &str, &str); 4] = [
 fn the_completion_wins_over_a_forced_change_of_the_other_side() {
     for driver in [Driver::Configured, Driver::None] {
         for (line, path, content) in FORCED {
-            let files = [(PLAN, LIST), ("plans/auth/step-1.md", ONE), ("plans/auth/step-2.md", &*two())];
+            let files = [(PLAN, LIST), ("plans/auth/step-1.md", ONE), ("plans/auth/step-2.md", TWO)];
             let repository = Repository::new(driver, &files);
             let claimed = repository.planwatch("claim auth:2 --by ann --json").json();
             repository.commit(&[]);

@@ -8,9 +8,8 @@ const FOUR: &str = "plans/auth/step-4.md";
 const OTHER: &str = "plans/billing/step-1.md";
 
 fn step(id: &str, title: &str) -> String {
-    // With more text than a verb adds, so that no checkout looks like a slow save.
-    let text = format!("The words about {title}.\n").repeat(20);
-    format!("---\nid: {id}\nstatus: pending\ncreated_at: 2026-01-01T00:00:00Z\n---\n# {title}\n\n{text}")
+    let front_matter = format!("---\nid: {id}\nstatus: pending\ncreated_at: 2026-01-01T00:00:00Z\n---\n");
+    format!("{front_matter}# {title}\n\nThe words about {title}.\n")
 }
 
 /// Two branches of a plan with the steps One, Two, Three and Four, which run verbs of planwatch, and their merge.

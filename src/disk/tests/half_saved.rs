@@ -6,9 +6,13 @@ use super::*;
 /// Returns lengths as the index does: by the requested path, even if that is a symbolic link.
 struct Longer;
 
-impl Lengths for Longer {
+impl FileRecords for Longer {
     fn length(&self, relative: &Path) -> Option<u64> {
         (relative == step()).then_some(1000)
+    }
+
+    fn is_checked_out(&self, relative: &Path, bytes: &[u8]) -> bool {
+        relative == Path::new("p/step-1.md") && bytes == b"checked out\n"
     }
 }
 
@@ -19,7 +23,7 @@ fn a_file_behind_a_symbolic_link_that_is_being_saved_is_not_written_to() {
     fs::rename(it.path("p/step-1.md"), it.path("behind/one.md")).unwrap();
     symlink("../behind/one.md", it.path("p/step-1.md")).unwrap();
     let mut locked = lock(&it.plans);
-    locked.ask_for_lengths(&Longer);
+    locked.use_records(&Longer);
     let refused = append(&mut locked, &mut || {});
     assert!(matches!(refused, Err(DiskError::HalfSaved { .. })), "{refused:?}");
     let (before, after) = (b"old\n".to_vec(), b"new\n".to_vec());
@@ -27,6 +31,16 @@ fn a_file_behind_a_symbolic_link_that_is_being_saved_is_not_written_to() {
     let refused = locked.batch("replace", "1", ops);
     assert!(matches!(refused, Err(DiskError::HalfSaved { .. })), "{refused:?}");
     assert_eq!(it.text("behind/one.md"), "old\n");
+}
+
+#[test]
+fn a_short_file_that_git_has_just_written_is_not_half_saved() {
+    let it = place();
+    let mut locked = lock(&it.plans);
+    locked.use_records(&Longer);
+    fs::write(it.path("p/step-1.md"), "checked out\n").unwrap();
+    append(&mut locked, &mut || {}).unwrap();
+    assert_eq!(it.text("p/step-1.md"), "checked out\nours\n");
 }
 
 #[test]

@@ -1,23 +1,33 @@
 //! Reads from the index the lengths that files had when planwatch last read them.
 //!
 //! If a file had just lost more than half of its length at that time, or if it disappeared a moment ago, the length before
-//! this loss is returned.
+//! this loss is returned. For a file that looks half saved, git is asked whether it has just written the file.
 
 use std::collections::HashMap;
 use std::path::{Component, Path};
 
 use super::refresh::open_index;
 use crate::api::context::Context;
-use crate::disk::Lengths;
+use crate::disk::FileRecords;
+use crate::git::Git;
 use crate::index::{FileRow, Index, Key};
 
 /// The files of a plan's directory by name, each with its length in bytes.
 pub(super) type LengthsOf = HashMap<String, u64>;
 
-impl Lengths for Context {
+impl FileRecords for Context {
     fn length(&self, relative: &Path) -> Option<u64> {
         let (key, name) = place(relative)?;
         lengths_of(self, &key).remove(&name)
+    }
+
+    fn is_checked_out(&self, relative: &Path, bytes: &[u8]) -> bool {
+        let is = || {
+            let git = Git::at(self.plans.root()).ok()?;
+            let path = git.relative(&self.plans.root().join(relative))?;
+            git.is_checked_out(&path, bytes).ok()
+        };
+        is().unwrap_or(false)
     }
 }
 

@@ -12,7 +12,7 @@ use super::lengths::{LengthsOf, lengths_of, place};
 use super::query::{LoadQuery, Loaded};
 use crate::api::context::Context;
 use crate::api::error::Error;
-use crate::disk::{DiskError, Lengths, PlanDir};
+use crate::disk::{DiskError, FileRecords, PlanDir};
 use crate::index::Key;
 use crate::plan::file_name::PLAN_FILE;
 use crate::plan::id::{PlanId, StepId};
@@ -88,8 +88,8 @@ pub(crate) fn settled_plan(context: &Context, id: &PlanId) -> Result<Plan, Error
 /// Fails while the `plan.md` of a plan without other files is missing for a moment. Without this check, the plan would
 /// not be loaded, and loading all plans would remove the plan from the index.
 fn refuse_emptied(context: &Context) -> Result<(), DiskError> {
-    let lengths = Remembered { context, known: Mutex::default() };
-    let saves = context.plans.saves(&lengths);
+    let records = Remembered { context, known: Mutex::default() };
+    let saves = context.plans.saves(&records);
     let (dirs, _) = context.plans.plan_dirs();
     let is_live = |it: &&PlanDir| it.relative.to_str().is_some_and(PlanId::is_plan_name);
     let emptied = dirs.iter().filter(is_live).filter(|it| context.plans.is_just_emptied(it));
@@ -159,8 +159,8 @@ impl<'a> Files<'a> {
 
 /// Returns the path of a file that has changed since it was loaded; an error if a file is being saved.
 fn changed_since(context: &Context, files: &Files<'_>) -> Result<Option<String>, Error> {
-    let lengths = Remembered { context, known: Mutex::default() };
-    let saves = context.plans.saves(&lengths);
+    let records = Remembered { context, known: Mutex::default() };
+    let saves = context.plans.saves(&records);
     for (path, loaded, _) in files.there.iter().filter(|it| context.plans.is_young(it.2.as_nanoseconds())) {
         let found = match context.plans.read(Path::new(path)) {
             Ok(found) if etag(&found.bytes) == *loaded => found,
@@ -191,11 +191,15 @@ struct Remembered<'a> {
     known: Mutex<HashMap<Key, LengthsOf>>,
 }
 
-impl Lengths for Remembered<'_> {
+impl FileRecords for Remembered<'_> {
     fn length(&self, relative: &Path) -> Option<u64> {
         let (key, name) = place(relative)?;
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let files = known.entry(key).or_insert_with_key(|key| lengths_of(self.context, key));
         files.get(&name).copied()
+    }
+
+    fn is_checked_out(&self, relative: &Path, bytes: &[u8]) -> bool {
+        self.context.is_checked_out(relative, bytes)
     }
 }
