@@ -18,8 +18,8 @@ pub(crate) fn stale(plans: &Plans, plan: &Plan, step: &Step, now: Time, seconds:
     (now.seconds_since(since) > seconds).then_some(since)
 }
 
-/// The due day of an open step, if that day is over. If the step is the plan's first open step without a due day, the plan's
-/// due day is used.
+/// The due day of an open step, if that day is over. Of the plan's open steps that have no due day, the first one has the
+/// plan's due day.
 pub(crate) fn overdue(plan: &Plan, step: &Step, now: Time) -> Option<Day> {
     let is_open = |it: &Step| !it.is_closed();
     let of_plan = || {

@@ -55,8 +55,8 @@ pub enum DiskError {
     /// again. planwatch did not create it.
     #[error("`{}` is missing, and its directory changed a moment ago: a save may be under way", path.display())]
     Vanished { path: PathBuf },
-    /// The file cannot be replaced or moved to `displaced/`. It can only be overwritten in place, or removed at once. Both
-    /// are unsafe while another program has it open.
+    /// The file cannot be replaced or moved to `displaced/`. It can only be overwritten in place, or removed immediately.
+    /// Both are unsafe while another program has it open.
     #[error("`{}` seems to be open in another program, and it cannot be replaced, because it has several hard links or is on another mount", path.display())]
     InUse { path: PathBuf },
     /// Detected before anything was written.
@@ -153,7 +153,7 @@ impl DiskError {
                 return Some(format!(
                     "the next command that writes completes that change or rolls it back, if it is run by the same user, \
                      with the same XDG_STATE_HOME, in the same container; `planwatch doctor --discard-journal {id}` \
-                     discards that change: the part that was done stays"
+                     gives that change up: the part that was done stays, and the rest is not done"
                 ));
             }
             Self::NotAFile { .. } => "rename it, or replace it with a regular file",

@@ -96,8 +96,9 @@ pub struct StatsReport {
     pub undated: usize,
     pub weeks: Vec<Week>,
     pub ready_to_closed: Durations,
-    /// For each number of tries, how many steps had that many. The attempt that completed a step counts as a try. Steps
-    /// without a try are left out, and also steps whose last attempt was made before `since`.
+    /// For each number of tries, how many steps had that many. A try is an attempt that [`Attempt::counts_as_try`] counts,
+    /// or the attempt that completed the step. Steps without a try are left out, and also steps whose last attempt was made
+    /// before `since`.
     pub tries: Vec<Tries>,
     /// The most frequent first.
     pub outcomes: Vec<OutcomeCount>,

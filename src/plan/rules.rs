@@ -171,8 +171,8 @@ fn dependency<'a>(plans: &'a Plans, plan: &'a Plan, id: &StepId) -> Option<&'a S
     if id.plan == plan.id { plan.find(id) } else { plans.step(id) }
 }
 
-/// Returns whether a person must confirm the step or its phase, and the confirmation; `None` if there is none, or if the
-/// step is confirmed but its phase still has to be.
+/// Returns whether the step or its phase requires a confirmation, given or not, and the confirmation. The confirmation is
+/// `None` if there is none, or if the step is confirmed but its phase still has to be.
 pub fn confirmation<'a>(plan: &'a Plan, step: &'a Step) -> (bool, Option<&'a Confirmation>) {
     let phase = step.phase.as_ref();
     let is_gated = step.needs_confirmation || phase.is_some_and(|it| plan.confirm_phases.contains(it));
@@ -399,8 +399,8 @@ pub fn why_ready(plans: &Plans, plan: &Plan, step: &Step, now: Time) -> String {
         (1, _) => format!("{}, which it depends on, is closed", list("step", &closed)),
         (_, _) => format!("{}, which it depends on, are closed", list("step", &closed)),
     };
-    // A problem from the Steps list has the path of `plan.md`. It is ignored, because it has this code only if the step's
-    // front matter has `depends`, which overrides the list.
+    // A problem from the Steps list has the path of `plan.md`. Such a problem is ignored: the Steps list causes
+    // `DependenciesUnclear` only if the step's front matter has `depends`, which overrides the list.
     let unclear =
         step.problems.iter().find(|it| it.code == Code::DependenciesUnclear && it.path == step.path);
     unclear.map_or_else(|| why.clone(), |it| format!("{why}, but {}", it.message))

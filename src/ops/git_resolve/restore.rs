@@ -103,7 +103,7 @@ fn plan_back(
     let to = PathBuf::from(found.id.plan.as_str());
     if context.plans.is_dir(&to) {
         let shown = shown_path(&context.root_name(), &to.to_string_lossy());
-        let hint = "rename that plan, or move the directory of the removed plan out of `_archive`, under another name";
+        let hint = "rename that plan, or move the removed plan's directory out of `_archive` and give it another name";
         return Err(Error::conflict("plan-exists", format!("`{shown}` already exists"), hint));
     }
     writing.batch("git resolve", vec![FileOp::Rename { from: directory.to_path_buf(), to: to.clone() }])?;

@@ -38,9 +38,9 @@ pub(super) fn router() -> Router<App> {
     Router::new().route("/api/events", get(events))
 }
 
-/// Sends changes as they happen. The first event is `ready`. For each change, `changed` is sent at once. When the change is
-/// finished, each status change, attempt, addition or removal that it caused is sent as an `event`. `reset` means that
-/// events were lost.
+/// Sends changes as they happen. The first event is `ready`. `changed` is sent at once when a plan changes, even if a save
+/// is still in progress. Once the plan's files have settled, each status change, attempt, addition or removal is sent as an
+/// `event`. `reset` means that events were lost.
 pub(in crate::serve) async fn events(
     State(app): State<App>,
     headers: HeaderMap,
@@ -73,9 +73,9 @@ impl EventStream {
     async fn run(mut self, following: Subscription, asked: Option<u64>) {
         let Subscription { since, last, mut receiver } = following;
         let (mut last, mut missed) = (last, Vec::new());
-        // The id of `ready` is that of the last event that the viewer has received. For a new viewer, it is that of the
-        // last event before the stream. If the connection breaks here, the viewer therefore misses nothing. Before a
-        // reset, `ready` has no id, so a viewer that reconnects sends its old id again and gets the reset.
+        // The id of `ready` is that of the last event that the viewer has received. For a new viewer, it is that of the last
+        // event before the stream. If the connection breaks right after `ready`, the viewer therefore misses nothing. Before
+        // a reset, `ready` has no id, so a viewer that reconnects sends its old id again and gets the reset.
         let id = match since {
             Since::TooFar => {
                 missed.push(reset(last));

@@ -221,7 +221,7 @@ pub(crate) struct Remove {
     /// Also remove plans; without this option, only steps are removed
     #[arg(long)]
     pub(crate) yes: bool,
-    /// Also remove what is in progress, what other steps depend on, and unknown files
+    /// Also remove steps that are claimed or in progress, steps whose dependents cannot be updated, and unknown files
     #[arg(long)]
     pub(crate) force: bool,
     #[command(flatten)]
@@ -237,7 +237,7 @@ pub(crate) struct Remove {
 #[command(after_help = "Examples:
   planwatch squash auth 2 3 4 --title 'Middleware and routes'
 
-The new step has the number of the first one, and contains the texts, attempts and notes of all. Steps that depended on \
+The new step has the lowest of the numbers, and contains the texts, attempts and notes of all these steps. Steps that depended on \
 one of them depend on the new step. The original files are moved to _archive.")]
 pub(crate) struct Squash {
     /// Plan of the steps
@@ -331,7 +331,7 @@ pub(crate) struct Undo {
     pub(crate) force: bool,
     #[command(flatten)]
     pub(crate) by: By,
-    /// Claim that ends when the change is undone
+    /// Id of the claim, if the undo ends a claim
     #[arg(long, value_name = "CLAIM")]
     pub(crate) claim: Option<String>,
     #[command(flatten)]

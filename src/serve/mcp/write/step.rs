@@ -42,8 +42,8 @@ pub(super) fn tools() -> Vec<Tool> {
         Tool::new(
             ("update_step", "Update a step"),
             Effect::Adds,
-            "Sets a step's status and records `result` as an attempt. Pending lets a failed or \
-             blocked step be claimed again. Closing the last open step completes the plan. Metadata merges by key.",
+            "Sets a step's status and records `result` as an attempt. `pending` lets a failed or \
+             blocked step be claimed. Closing the last open step completes the plan. Metadata merges by key.",
             CHANGED,
             update_step,
         ),
