@@ -21,7 +21,8 @@ use crate::store::load::{self, LoadQuery, Side};
 use crate::store::transaction::{self, Mode, Transaction};
 use crate::store::{new_plan, resolve};
 use crate::text::typed::shell_word;
-use crate::text::{front_matter, scalar};
+use crate::text::yaml::same;
+use crate::text::{front_matter, scalar, yaml};
 
 pub use crate::api::requests::{PlanText, StepText};
 
@@ -97,13 +98,23 @@ fn plan_shape(context: &Context, plan: &Plan) -> Result<PlanShape, Error> {
     Ok(Views::of(context, &plans).plan(plan))
 }
 
-/// Whether `text` equals the whole file or the body below its front matter. Line breaks at the end do not count.
+/// Whether a file was created from this text: both have the same body, and the file has each value of the text's front
+/// matter. The file may have more keys, because planwatch adds some. Line breaks at the end do not count.
 fn is_same(file: &[u8], text: &str) -> bool {
     let ended = |it: &[u8]| it.len() - it.iter().rev().take_while(|it| matches!(it, b'\n' | b'\r')).count();
     let cut = |it: &'_ [u8]| it[..ended(it)].to_vec();
-    let body = &file[front_matter::split(file).body_start()..];
-    let text = cut(text.as_bytes());
-    cut(file) == text || cut(body) == text
+    let (of_file, of_text) = (front_matter::split(file), front_matter::split(text.as_bytes()));
+    let is_same_body = cut(of_file.body()) == cut(of_text.body());
+    cut(file) == cut(text.as_bytes()) || is_same_body && has_values(of_file.yaml(), of_text.yaml())
+}
+
+fn has_values(yaml: Option<&[u8]>, wanted: Option<&[u8]>) -> bool {
+    let read = |it: Option<&[u8]>| yaml::parse(str::from_utf8(it.unwrap_or_default()).ok()?).ok();
+    let (Some(tree), Some(wanted)) = (read(yaml), read(wanted)) else { return false };
+    wanted.root().entries().all(|(key, value)| {
+        let own = key.text().and_then(|it| tree.root().get(it));
+        own.is_some_and(|it| same(it, value))
+    })
 }
 
 /// Creates a step with the requested text. If the step with the requested number has this text already, nothing changes. If

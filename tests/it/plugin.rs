@@ -177,7 +177,7 @@ fn the_hooks_print_a_briefing_and_a_reminder_and_nothing_within_a_step() {
     assert!(reminder.json()["systemMessage"].as_str().unwrap().contains(&id), "{reminder:?}");
     assert_eq!(reminder.json().as_object().unwrap().keys().collect::<Vec<_>>(), ["systemMessage"]);
     for verb in ["planwatch decide ", "planwatch insight "] {
-        assert!(reminder.stdout.contains(verb) && text.contains("planwatch recall "), "{reminder:?}");
+        assert!(reminder.stdout.contains(verb) && text.contains("planwatch search "), "{reminder:?}");
     }
 
     for line in [start, stop] {

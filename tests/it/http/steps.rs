@@ -60,6 +60,9 @@ fn a_plan_with_a_text_is_created_once() {
         file.contains("title: Plain\n") && file.contains("owner: ann\n") && file.ends_with("\nno heading\n"),
         "{file}"
     );
+    assert_eq!(server.json_with("POST", "/api/plans", "", &plain).status, 200);
+    let changed = json!({"title": "Plain", "body": "---\nstatus: draft\nowner: bo\n---\nno heading"});
+    assert_eq!(server.json_with("POST", "/api/plans", "", &changed).problem().1, "plan-exists");
     let broken = json!({"title": "Broken", "body": "---\nstatus: [\n---\n# X"});
     assert_eq!(server.json_with("POST", "/api/plans", "", &broken).status, 422);
     assert!(!place.file("plans/broken").exists());
@@ -77,8 +80,13 @@ fn a_step_with_a_text_is_added_once() {
         add(json!({"description": "# Other", "step_number": 1})).problem(),
         (409, "step-exists".to_owned())
     );
-    let second = add(json!({"description": "# Second\n\nMore", "step_number": 2, "created_by": "user"}));
-    assert_eq!((second.status, &second.json()["title"]), (201, &json!("Second")), "it was only in the list");
+    let second = || {
+        let text = "---\ntags: [db]\n---\n# Second\n\nMore";
+        add(json!({"description": text, "step_number": 2, "created_by": "user"}))
+    };
+    let (made, again) = (second(), second());
+    assert_eq!((made.status, &made.json()["title"]), (201, &json!("Second")), "it was only in the list");
+    assert_eq!((again.status, again.json()), (200, made.json()));
     let between = add(
         json!({"description": "plain first line\nand more", "after_step": 1, "metadata": {"a": 1, "b": "x: y"}}),
     );

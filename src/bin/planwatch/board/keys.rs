@@ -77,7 +77,7 @@ const STEP_KEYS: [(&str, &str); 25] = [
 ];
 
 /// What keys do to a plan, if that differs from what they do to a step.
-const PLAN_KEYS: [(&str, &str); 9] = [
+const PLAN_KEYS: [(&str, &str); 10] = [
     ("c", "claim its next step"),
     ("s", "activate a draft, after a question"),
     ("d", "complete it, after a question"),
@@ -87,6 +87,7 @@ const PLAN_KEYS: [(&str, &str); 9] = [
     ("r", "reopen it, after a question"),
     ("a", "for steps only"),
     ("+", "add a step at its end"),
+    ("y", "for steps only"),
 ];
 
 pub(crate) fn foot(is_plan: bool) -> &'static [&'static str] {

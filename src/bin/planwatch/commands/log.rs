@@ -78,14 +78,17 @@ pub(crate) fn diff(session: &Session, args: Diff) -> Result<u8, Failure> {
         _ => split(of, |it| rev.is_some() || is_plan(it)),
     };
     let request = DiffRequest { plan, rev: rev.or_else(|| named.clone()), staged, patch };
-    let report = session.with_spinner(|| {
-        diff::diff(&context, &request).map_err(|error| match &named {
-            // A single word may have been meant as a plan or as a revision.
-            Some(name) if n_words == 1 && error.code() == "not-found" => {
-                Error::NotFound { what: "plan or revision", name: name.clone(), nearest: None }
-            }
-            _ => error,
-        })
+    let is_not_found = |it: &Error| it.code() == "not-found";
+    let report = session.with_spinner(|| match (diff::diff(&context, &request), named) {
+        (Err(error), Some(name)) if n_words == 1 && is_not_found(&error) => {
+            // The word may also name a plan that is only in the older state.
+            let removed = DiffRequest { plan: Some(name.clone()), rev: None, ..request };
+            diff::diff(&context, &removed).map_err(|error| match is_not_found(&error) {
+                true => Error::NotFound { what: "plan or revision", name, nearest: None },
+                false => error,
+            })
+        }
+        (answer, _) => answer,
     })?;
     let screen = |width| if markdown { as_markdown(&report) } else { as_text(&report, width) };
     session.answer("diff", || report.to_json(), screen)
