@@ -5,7 +5,7 @@
 
 use std::ffi::OsString;
 use std::fs::{File, OpenOptions};
-use std::io;
+use std::io::{self, Read, Seek, SeekFrom};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
@@ -141,6 +141,14 @@ impl PlansDir {
             file.set_len(0)?;
         }
         Ok((path, file))
+    }
+
+    /// Returns what was written to the daemon's log after its first `start` bytes.
+    pub fn daemon_log_since(&self, start: u64) -> io::Result<String> {
+        let (mut file, mut text) = (File::open(self.own(LOG))?, String::new());
+        file.seek(SeekFrom::Start(start))?;
+        file.read_to_string(&mut text)?;
+        Ok(text)
     }
 
     /// Replaces the file that holds the HTTP token; only this user can read the new file.

@@ -68,7 +68,7 @@ pub enum DiskError {
     #[error("`{}` is locked by another planwatch process", path.display())]
     Locked { path: PathBuf },
     /// The file is part of an unfinished change, begun by another user or with another state directory.
-    #[error("`{}` is part of an unfinished `{verb}` of {at}, begun by another user or with another state directory", path.display())]
+    #[error("`{}` is part of an unfinished `{verb}`, begun at {at} by another user or with another state directory", path.display())]
     BegunElsewhere { path: PathBuf, verb: String, at: String, id: String },
     /// The change is visible but may not survive a power cut, or the file was written in place only partly. The earlier text
     /// is preserved.
@@ -151,9 +151,9 @@ impl DiskError {
         let hint = match self {
             Self::BegunElsewhere { id, .. } => {
                 return Some(format!(
-                    "the next command that writes completes that change or rolls it back, if it is run by the same user, \
-                     with the same XDG_STATE_HOME, in the same container; `planwatch doctor --discard-journal {id}` \
-                     gives that change up: the part that was done stays, and the rest is not done"
+                    "the next command that writes completes that change or rolls it back, if it is run by the user \
+                     who began the change, with the same XDG_STATE_HOME, in the same container; \
+                     `planwatch doctor --discard-journal {id}` gives that change up: the part that was done stays, and the rest is not done"
                 ));
             }
             Self::NotAFile { .. } => "rename it, or replace it with a regular file",

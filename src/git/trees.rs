@@ -89,8 +89,8 @@ impl Git {
         self.list_index("--stage", paths)
     }
 
-    /// Returns whether git was the last to write the file, with this content: the file's times and length are those that
-    /// git recorded in the index, and so is the content. False for an empty file, and for a file that is not in the index.
+    /// Returns whether git was the last to write the file, and wrote `bytes`: git's index has the file's times and length,
+    /// and the object name of `bytes`. False for an empty file, and for a file that is not in the index.
     pub fn is_checked_out(&self, path: &Path, bytes: &[u8]) -> Result<bool, GitError> {
         if bytes.is_empty() {
             return Ok(false);
@@ -101,7 +101,7 @@ impl Git {
         if !self.index_entries(&[path])?.iter().any(is_content) {
             return Ok(false);
         }
-        // Unlike `git status`, this compares the times with those in the index.
+        // `git status` accepts a file with other times if its content is the same. `diff-files` does not.
         let compare = self.call(&["diff-files", "--quiet"]).paths([path]);
         Ok(compare.output()?.code == 0)
     }

@@ -99,7 +99,10 @@ fn number(plan: &Plan, request: &AddRequest, elsewhere: &BTreeSet<StepNumber>) -
         Error::failed("no-room", message, "`planwatch move` makes room")
     };
     match (&request.after, &request.at) {
-        (Some(_), Some(_)) => Err(Error::usage("--after and --at contradict each other", "give one of them")),
+        (Some(_), Some(_)) => Err(Error::usage(
+            "a new step has a number of its own or follows another step, not both",
+            "give one of the two",
+        )),
         (Some(after), None) => {
             new_step::number_after(plan, &new_step::own_number(plan, after)?, None, elsewhere)?
                 .map_err(no_room)

@@ -32,7 +32,7 @@ pub fn archived_plans(context: &Context) -> Vec<String> {
 }
 
 pub fn templates(context: &Context) -> Vec<String> {
-    template::list(context).unwrap_or_default().into_iter().map(|it| it.name).collect()
+    template::list(context).into_iter().map(|it| it.name).collect()
 }
 
 pub fn keys() -> Vec<&'static str> {

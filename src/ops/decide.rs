@@ -13,8 +13,9 @@ use crate::plan::read::{Content, Source};
 use crate::plan::time::Time;
 use crate::plan::words::{near, nearest};
 use crate::store::knowledge::{self, Entry};
-use crate::store::new_step;
+use crate::store::load::LoadQuery;
 use crate::store::transaction::{self, ChangeReport};
+use crate::store::{new_step, resolve};
 use crate::text::header_edit::Change;
 use crate::text::typed::quoted;
 
@@ -30,6 +31,9 @@ pub fn decide(context: &Context, request: &DecideRequest) -> Result<ChangeReport
         return Err(Error::usage("the metadata is not a YAML mapping", "write it as '{key: value}'"));
     }
     let (plan, step) = knowledge::about(context, request.plan.as_deref(), request.step.as_deref())?;
+    if let Some(id) = request.step.as_deref().and_then(|it| resolve::id_of_step(context, it)) {
+        resolve::find_step(&LoadQuery::plan(&id.plan).load(context)?.plans, &id)?;
+    }
     let supersedes = request.supersedes.as_deref().map(|it| named(context, it)).transpose()?;
     let new = NewDecision {
         topic,

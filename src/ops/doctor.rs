@@ -334,8 +334,8 @@ fn unfinished_of_plans(context: &Context) -> Option<(String, String)> {
     };
     let value = found.iter().map(shown).collect::<Vec<_>>().join("; ");
     let hint = "these files of plans cannot be changed until the change is completed or rolled back; the next command that \
-                writes does that, if it is run by the same user, with the same XDG_STATE_HOME, in the same container; \
-                `planwatch doctor --discard-journal ID` shows and discards the change";
+                writes does that, if it is run by the user who began the change, with the same XDG_STATE_HOME, in the \
+                same container; `planwatch doctor --discard-journal ID` shows and discards the change";
     Some((value, hint.to_owned()))
 }
 

@@ -17,6 +17,10 @@ use crate::store::transaction::ChangeReport;
 pub use crate::api::requests::NoteRequest;
 
 pub fn note(context: &Context, request: &NoteRequest) -> Result<ChangeReport, Error> {
+    if request.text.trim().is_empty() {
+        let hint = "give a text, for example `planwatch note auth:2 'ask first'`";
+        return Err(Error::usage("the note is empty", hint));
+    }
     let kind = request.kind.as_deref().map_or(Some(NoteType::Info), NoteType::read);
     let kind = kind
         .ok_or_else(|| Error::usage("a note is info, warning or instruction", "leave --type out for info"))?;

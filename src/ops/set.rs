@@ -160,6 +160,9 @@ fn check_key(request: &SetRequest) -> Result<(), Error> {
         let hint = format!("{0}+=ITEM adds one, {0}-=ITEM removes one, --yaml sets all", request.key);
         return Err(Error::usage(message, hint));
     }
+    if request.key == "title" && matches!(&request.op, SetOp::Text(text) if text.trim().is_empty()) {
+        return Err(Error::usage("the title is empty", "give a title"));
+    }
     if request.key.is_empty() {
         let hint = "name a key, as in `planwatch set 1 title \"New title\"`";
         return Err(Error::usage("the key is empty", hint));

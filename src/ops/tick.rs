@@ -1,5 +1,5 @@
-//! `tick`: ticks or clears one box. It is the box of a task in the text of a step or plan, of a goal, or of a success
-//! criterion. One character of the file changes.
+//! `tick`: ticks or clears one box. The box belongs to a goal, to a success criterion, or to a task in the text of a step or
+//! plan. One character of the file changes.
 
 use crate::api::context::Context;
 use crate::api::error::Error;

@@ -84,6 +84,10 @@ fn open_tasks(step: &Step) -> Option<String> {
 /// Appends an attempt. Also sets a pending, failed or blocked step to in progress, unless the request keeps the status or
 /// sets another one.
 pub fn attempt(context: &Context, request: &AttemptRequest) -> Result<ChangeReport, Error> {
+    if request.outcome.trim().is_empty() {
+        let hint = "give one, for example `planwatch attempt auth:2 'partly done'`";
+        return Err(Error::usage("the outcome is empty", hint));
+    }
     if request.keep_status && request.status.is_some() {
         return Err(Error::usage("--status and --keep-status contradict each other", "give one of them"));
     }

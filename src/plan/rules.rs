@@ -129,14 +129,14 @@ pub fn open_dependencies(plans: &Plans, plan: &Plan, step: &Step) -> Vec<Obstacl
     let status = |it: &Step| it.status.word().to_owned();
     let open = open_dependency_ids(plans, plan, step)
         .map(|(id, found)| Obstacle::Dependency { step: id.clone(), status: found.map(status) });
-    let before = open_before(plan, step).map(|it| Obstacle::Before { step: it.id.clone() });
+    let before = open_unnamed_before(plan, step).map(|it| Obstacle::Before { step: it.id.clone() });
     open.chain(before).collect()
 }
 
 /// Returns the ids of [`open_dependencies`] without copying them: a dense plan has hundreds of thousands of
 /// dependencies.
 pub fn waited_for<'a>(plans: &'a Plans, plan: &'a Plan, step: &'a Step) -> impl Iterator<Item = &'a StepId> {
-    let before = open_before(plan, step).map(|it| &it.id);
+    let before = open_unnamed_before(plan, step).map(|it| &it.id);
     open_dependency_ids(plans, plan, step).map(|(id, _)| id).chain(before)
 }
 
@@ -156,6 +156,11 @@ pub(crate) fn open_dependency_ids<'a>(
 
 fn open_before<'a>(plan: &'a Plan, step: &Step) -> Option<&'a Step> {
     plan.before(step).filter(|it| !it.is_closed())
+}
+
+/// Like [`open_before`]; `None` if that step is also a dependency, by its id or in a range.
+fn open_unnamed_before<'a>(plan: &'a Plan, step: &Step) -> Option<&'a Step> {
+    open_before(plan, step).filter(|it| !step.depends.contains(&it.id) && !step.has_in_range(&it.id))
 }
 
 /// Returns the existing steps that a step depends on. In a sequential plan, the preceding step counts as a dependency.

@@ -15,7 +15,7 @@ pub(super) enum Surface {
 }
 
 /// Phrases of hints, each with its replacements for tools and for routes.
-const PHRASES: [(&str, &str, &str); 17] = [
+const PHRASES: [(&str, &str, &str); 16] = [
     (
         "finish or skip them, or use --force",
         "finish or skip them, or give `force`",
@@ -36,7 +36,6 @@ const PHRASES: [(&str, &str, &str); 17] = [
         "give the id of your claim as `claim`",
         "give the id of your claim as `claim`",
     ),
-    ("--after and --at contradict", "`after` and `at` contradict", "`after` and `at` contradict"),
     ("--after ", "after_step ", "`after` "),
     ("leave --phase out", "leave the phase out", "leave the phase out"),
     ("leave --type out", "leave the type out", "leave `type` out"),

@@ -59,26 +59,30 @@ pub fn without_dot(word: &str) -> &str {
     word.strip_prefix("./").filter(|it| it.starts_with('-')).unwrap_or(word)
 }
 
-/// Splits a command into its words. Removes the single quotes around a text and, outside of them, each backslash that
-/// escapes a character. `None` if a single quote is not closed, if the last character is a backslash that escapes nothing,
-/// or if the command contains `$` or `"` that is neither in single quotes nor after a backslash.
+/// Splits a command into its words. Removes the quotes around a text, and each backslash that escapes a character: any
+/// character outside of quotes, and `"` and `\` in double quotes. Nothing is expanded, so `$HOME` stays as it is. `None` if a
+/// quote is not closed, if the last character is a backslash that escapes nothing, or if the command contains `$'`, which
+/// begins a text with other escapes.
 pub fn words(command: &str) -> Option<Vec<String>> {
     let (mut words, mut word): (Vec<String>, Option<String>) = (Vec::new(), None);
-    let mut rest = command.chars();
+    let mut rest = command.chars().peekable();
     while let Some(c) = rest.next() {
         match c {
             ' ' => words.extend(word.take()),
-            '\'' => {
-                let word = word.get_or_insert_default();
+            '\'' | '"' => {
+                let (quote, word) = (c, word.get_or_insert_default());
                 loop {
                     match rest.next()? {
-                        '\'' => break,
+                        c if c == quote => break,
+                        '\\' if quote == '"' && rest.peek().is_some_and(|it| matches!(it, '"' | '\\')) => {
+                            word.extend(rest.next());
+                        }
                         c => word.push(c),
                     }
                 }
             }
             '\\' => word.get_or_insert_default().push(rest.next()?),
-            '$' | '"' => return None,
+            '$' if rest.peek() == Some(&'\'') => return None,
             c => word.get_or_insert_default().push(c),
         }
     }
@@ -145,7 +149,15 @@ mod tests {
             let command = format!("reopen {} --force", quoted(word));
             assert_eq!(words(&command).unwrap(), ["reopen", word, "--force"], "{command}");
         }
+        for (command, expected) in [
+            ("note p:1 costs $5 #7", ["note", "p:1", "costs", "$5", "#7"].as_slice()),
+            (r#"set p:1 assignee "ann 'b' \"c\" \\ \d""#, &["set", "p:1", "assignee", r#"ann 'b' "c" \ \d"#]),
+            (r#"a "" b"c d"e"#, &["a", "", "bc de"]),
+        ] {
+            assert_eq!(words(command).unwrap(), expected, "{command}");
+        }
         assert_eq!(words("a 'b"), None);
+        assert_eq!(words("a \"b'"), None);
         assert_eq!(words("a $'\\012'"), None);
     }
 }

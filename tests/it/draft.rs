@@ -303,13 +303,18 @@ fn a_finished_draft_becomes_steps() {
 }
 
 #[test]
-fn an_answer_without_a_list_of_steps_is_retried() {
-    let place = drafted("echo I cannot do that.");
-    let ran = run(&place, &STEPS, &[]);
-    assert!(ran.code == 1 && ran.stderr.contains("not a list of steps"), "{ran:?}");
-    assert!(ran.stderr.contains("there are no steps yet: "), "{ran:?}");
-    assert_eq!(place.text("asked"), "3\n");
-    assert!(!place.file("plans/sign-in/step-1.md").exists());
+fn an_answer_without_a_usable_list_of_steps_is_retried() {
+    for (answer, why) in [
+        ("echo I cannot do that.", "not a list of steps"),
+        ("echo '## Step 1: Form (depends: step-9)'", "`sign-in:9` does not exist"),
+    ] {
+        let place = drafted(answer);
+        let ran = run(&place, &STEPS, &[]);
+        assert!(ran.code == 1 && ran.stderr.contains(why), "{ran:?}");
+        assert!(ran.stderr.contains("there are no steps yet: "), "{ran:?}");
+        assert_eq!(place.text("asked"), "3\n");
+        assert!(!place.file("plans/sign-in/step-1.md").exists());
+    }
 }
 
 #[test]

@@ -196,6 +196,11 @@ fn other_machines_need_the_token_and_an_address_on_the_command_line() {
     let taken = Place::with_examples();
     let second = taken.run(&format!("watch --http {}", server.address));
     assert!(second.code == 1 && second.stderr.contains("address-in-use"), "{second:?}");
+    let detached = taken.run(&format!("watch --detach --http {}", server.address));
+    assert_eq!(detached.code, 8, "{detached:?}");
+    let (why, hint) =
+        ("ended immediately: HTTP cannot listen on 127.0.0.1:", "hint: choose another address or port");
+    assert!(detached.stderr.contains(why) && detached.stderr.contains(hint), "{detached:?}");
 }
 
 #[test]

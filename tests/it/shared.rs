@@ -241,9 +241,11 @@ fn a_change_of_a_killed_process_is_completed_with_its_state_directory() {
     for line in ["done p:2", "note p:11 hello", "set p:2 title X"] {
         let refused = run_elsewhere(&place, line);
         assert_eq!(refused.code, 4, "{refused:?}");
-        for part in
-            ["error[locked]", "is part of an unfinished `move` of 2026-11-21T12:00:00Z", "--discard-journal "]
-        {
+        for part in [
+            "error[locked]",
+            "is part of an unfinished `move`, begun at 2026-11-21T12:00:00Z",
+            "--discard-journal ",
+        ] {
             assert!(refused.stderr.contains(part), "{line}: {}", refused.stderr);
         }
     }

@@ -408,7 +408,7 @@ fn a_claim_without_a_record_is_named_by_its_error_and_does_not_hold() {
     let mut named = 0;
     for call in 1..300 {
         let failing = machine.failing_at(call, Fault::Full);
-        let Err(Error::Failed { code: "io-error", message, .. }) = claim_at(&failing, "ann", 0) else {
+        let Err(Error::Failed { code: "no-space", message, .. }) = claim_at(&failing, "ann", 0) else {
             continue;
         };
         let text = failing.text("/plans/p/step-1.md").unwrap();

@@ -14,6 +14,7 @@ use crate::ops::replace::{self, ReplaceRequest};
 use crate::plan::model::Plan;
 use crate::plan::step_items;
 use crate::store::load;
+use crate::store::transaction::Mode;
 use crate::text::placeholders::one_line;
 use crate::text::typed::shell_word;
 
@@ -53,6 +54,17 @@ impl Steps {
             |it: &Plan| (it.etag.clone(), it.steps.iter().map(|it| it.etag.clone()).collect::<Vec<_>>());
         Ok(now.as_ref().map(marks) != Some(marks(&self.plan)))
     }
+
+    fn request(&self, list: &str, mode: Mode) -> ReplaceRequest {
+        ReplaceRequest {
+            plan: self.plan.id.to_string(),
+            list: list.to_owned(),
+            shown: "the agent's list".to_owned(),
+            by: self.by.clone(),
+            mode,
+            ..ReplaceRequest::default()
+        }
+    }
 }
 
 impl Work for Steps {
@@ -76,10 +88,13 @@ impl Work for Steps {
         json!({"title": one_line(&self.plan.title), "requirements": self.requirements})
     }
 
-    fn accepted(&self, _: &Context, answer: &str) -> Result<String, String> {
-        match step_items::read(&self.plan, answer, &self.words) {
-            Ok(_) => Ok(answer.to_owned()),
-            Err(error) => Err(format!("the answer is not a list of steps: {error}")),
+    fn accepted(&self, context: &Context, answer: &str) -> Result<String, String> {
+        let unread = |it: &str| format!("the answer is not a list of steps: {it}");
+        step_items::read(&self.plan, answer, &self.words).map_err(|it| unread(&it.to_string()))?;
+        // Any other error, such as a claimed step, is not the agent's mistake.
+        match replace::replace(context, &self.request(answer, Mode::DryRun)) {
+            Err(error) if error.code() == "list-invalid" => Err(error.to_string()),
+            _ => Ok(answer.to_owned()),
         }
     }
 
@@ -118,14 +133,7 @@ impl Work for Steps {
             };
             return Ok(report);
         }
-        let request = ReplaceRequest {
-            plan: self.plan.id.to_string(),
-            list: text.clone(),
-            shown: "the agent's list".to_owned(),
-            by: self.by.clone(),
-            ..ReplaceRequest::default()
-        };
-        match replace::replace(context, &request) {
+        match replace::replace(context, &self.request(&text, Mode::Write)) {
             Ok(steps) => report.steps = Some(steps),
             Err(error) => {
                 // The result of all passes must not be lost if the steps cannot be replaced.

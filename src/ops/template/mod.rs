@@ -34,6 +34,9 @@ pub struct Template {
     pub description: Option<String>,
     pub source: Origin,
     pub files: Vec<TemplateFile>,
+    /// Why the template cannot be used. [`list`] reports it; other functions fail with an error.
+    #[serde(skip)]
+    pub problem: Option<String>,
 }
 
 #[derive(Debug, Clone, Serialize)]
@@ -45,13 +48,22 @@ pub struct TemplateFile {
     pub text: String,
 }
 
-/// All templates: the project's own, then the built-in ones. If both have the same name, only the project's is listed.
-pub fn list(context: &Context) -> Result<Vec<Template>, Error> {
-    let own = own_names(context).into_iter().map(|it| own(context, &it)).collect::<Result<Vec<_>, _>>()?;
+/// All templates: the project's own, then the built-in ones. If both have the same name, only the project's is listed. A
+/// template that cannot be read has no files.
+pub fn list(context: &Context) -> Vec<Template> {
+    let unread = |name: String, error: Error| Template {
+        name,
+        description: None,
+        source: Origin::Own,
+        files: Vec::new(),
+        problem: Some(error.to_string()),
+    };
+    let read = |name: String| own(context, &name).unwrap_or_else(|error| unread(name, error));
+    let own: Vec<_> = own_names(context).into_iter().map(read).collect();
     let is_free = |name: &str| own.iter().all(|it| it.name != name);
     let built_in = builtin::ALL.iter().filter(|(name, _)| is_free(name));
     let built_in: Vec<_> = built_in.map(|(name, files)| built_in_template(name, files)).collect();
-    Ok(own.into_iter().chain(built_in).collect())
+    own.into_iter().chain(built_in).collect()
 }
 
 /// A list of templates and prompts, without their texts. The key `of` is `plan` for a template and `prompt` for a prompt.
@@ -59,7 +71,8 @@ pub fn list_to_json(templates: &[Template], prompts: &[Prompt]) -> Value {
     let of_plans = templates.iter().map(|it| {
         let names: Vec<_> = it.files.iter().map(|it| it.name.as_str()).collect();
         json!({
-            "name": it.name, "description": it.description, "source": it.source, "files": names, "of": "plan",
+            "name": it.name, "description": it.description, "source": it.source, "files": names,
+            "of": "plan", "problem": it.problem,
         })
     });
     let of_prompts = prompts.iter().map(|it| {
@@ -255,6 +268,7 @@ fn built_in_template(name: &str, files: &[(&str, &str)]) -> Template {
         description: files.first().and_then(|(_, text)| placeholders::comment(text)),
         source: Origin::BuiltIn,
         files: files.iter().map(file).collect(),
+        problem: None,
     }
 }
 
@@ -291,5 +305,5 @@ fn own(context: &Context, name: &str) -> Result<Template, Error> {
         return Err(Error::Template { path, line: 1, column: 1, reason: "this file is missing".to_owned() });
     }
     let description = files.first().and_then(|it| placeholders::comment(&it.text));
-    Ok(Template { name: name.to_owned(), description, source: Origin::Own, files })
+    Ok(Template { name: name.to_owned(), description, source: Origin::Own, files, problem: None })
 }

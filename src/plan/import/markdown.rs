@@ -100,6 +100,9 @@ pub(super) fn convert(path: &str, text: &str, words: &Words) -> (ImportedPlan, V
         let text = header::key_words(&keys["todos"]);
         let why = "the names of the keys that contained the steps";
         unmapped.push(Unmapped { path: path.to_owned(), line: None, why, text: format!("todos {text}") });
+        let why = "this is not a status of a step";
+        let unknown = header::unknown_statuses(&keys["todos"], words);
+        unmapped.extend(unknown.map(|text| Unmapped { path: path.to_owned(), line: None, why, text }));
     }
     let found = if has_todos { todos } else { steps(&of, &pieces) };
     if found.is_empty() {

@@ -171,12 +171,13 @@ fn candidates_come_by_priority_then_by_how_many_wait() {
     let plans = Plans::judged(vec![
         plan("few", "status: active", &["1 pending", "2 pending [1]"]),
         plan("many", "status: active", &["1 pending", "2 pending [1]", "3 pending [2]"]),
+        plan("in-order", "order: sequential", &["1 pending", "2 pending", "3 pending", "4 pending"]),
         plan("urgent", "priority: critical", &["1 pending"]),
         plan("draft", "status: draft", &["1 pending"]),
         plan("own", "status: active", &["1 pending priority: high"]),
     ]);
     let order: Vec<_> = candidates(&plans, now()).iter().map(|it| it.plan.id.to_string()).collect();
-    assert_eq!(order, ["urgent", "own", "many", "few"]);
+    assert_eq!(order, ["urgent", "own", "in-order", "many", "few"]);
 }
 
 #[test]
@@ -208,7 +209,7 @@ fn in_turn_is_the_order_in_which_next_names_steps_while_earlier_ones_are_in_prog
     let plans = with(&[]);
     let in_turn: Vec<_> = in_turn(&plans, now(), |_| true).map(|it| it.step.id.to_string()).collect();
     assert_eq!(in_turn, taken);
-    assert_eq!(taken, ["b:1", "c:1", "a:1", "a:2", "a:3", "b:2", "b:3"]);
+    assert_eq!(taken, ["c:1", "b:1", "a:1", "a:2", "a:3", "b:2", "b:3"]);
 }
 
 #[test]
@@ -479,6 +480,16 @@ fn a_summary_has_only_claimable_and_claimed_steps_as_a_whole() {
 fn chain() -> Plan {
     let steps: Vec<_> = (1..=100).map(|n| format!("{n} completed [{}]", n - 1)).collect();
     plan("a-plan-with-a-long-name", "", &steps.iter().map(String::as_str).collect::<Vec<_>>())
+}
+
+#[test]
+fn a_step_that_is_also_the_one_before_is_named_once() {
+    let plan = plan("p", "order: sequential", &["1 pending", "2 pending [1]"]);
+    let plans = Plans::new(vec![plan]);
+    let plan = plans.iter().next().unwrap();
+    let open = open_dependencies(&plans, plan, &plan.steps[1]);
+    let (step, status) = (plan.steps[0].id.clone(), Some("pending".to_owned()));
+    assert_eq!(open, [Obstacle::Dependency { step, status }]);
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 
 use crate::plan::id::StepId;
+use crate::plan::model::Order;
 use crate::plan::plans::{Finder, Plans};
 
 /// Which open steps wait for a step, directly or through others. Steps are stored as indices, because there are many.
@@ -24,6 +25,11 @@ impl<'a> Waiting<'a> {
                 let on = step.depends.iter().filter_map(|it| finder.node(plan, own, it));
                 pairs.extend(on.map(|on| (on, waiting)));
             }
+            let in_order = plan.steps.iter().filter(|it| plan.order == Order::Sequential && !it.is_closed());
+            pairs.extend(in_order.filter_map(|step| {
+                let before = &plan.before(step)?.id;
+                Some((finder.node(plan, own, before)?, finder.node(plan, own, &step.id)?))
+            }));
         }
         let mut n_nodes = finder.len();
         for (plan, runs) in finder.runs(n_nodes) {

@@ -152,7 +152,9 @@ impl Problem {
 /// The status for each error of the engine.
 pub(in crate::serve) fn status_of(error: &Error) -> StatusCode {
     match error {
-        Error::NoPlansDir => StatusCode::SERVICE_UNAVAILABLE,
+        Error::NoPlansDir | Error::NotFound { what: "plans directory", .. } => {
+            StatusCode::SERVICE_UNAVAILABLE
+        }
         Error::NotExpected { .. } => StatusCode::PRECONDITION_FAILED,
         Error::PersonNeeded { .. } | Error::NotTrusted(_) => StatusCode::FORBIDDEN,
         _ => match (error.code(), error.exit_code()) {

@@ -205,7 +205,7 @@ fn list_assets(call: &Call, mut given: Object) -> Result<Value, Refusal> {
     let cursor: Option<String> = take(&mut given, "cursor")?;
     let items: Vec<Value> = match (kind.as_str(), &name) {
         ("templates", Some(name)) => vec![template::show(context, name)?.to_json()],
-        ("templates", None) => list_of(&template::list_to_json(&template::list(context)?, &[]), "templates"),
+        ("templates", None) => list_of(&template::list_to_json(&template::list(context), &[]), "templates"),
         ("prompts", Some(name)) => {
             let missing = || Error::NotFound {
                 what: "prompt",

@@ -28,7 +28,7 @@ pub(super) fn tools() -> Vec<Tool> {
         Tool::new(
             ("get_plan", "Read a plan"),
             Effect::Reads,
-            "Reads a plan with its steps in order, one line per step. `full` adds the texts.",
+            "Reads a plan with its steps in order, one line per step. `detail: full` adds the texts.",
             GOT_PLAN,
             get_plan,
         ),

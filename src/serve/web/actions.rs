@@ -176,9 +176,6 @@ fn done(context: &Context, asked: &Submission) -> Result<Notice, Problem> {
         }
         "note" => {
             let (text, kind) = (asked.some("text").unwrap_or_default(), asked.some("kind"));
-            if text.is_empty() {
-                return Err(Error::usage("the note is empty", "write what is to be noted").into());
-            }
             let request =
                 NoteRequest { id: asked.id()?, text, kind, by: asked.by(), ..NoteRequest::default() };
             note::note(context, &request)?

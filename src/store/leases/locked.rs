@@ -6,6 +6,7 @@ use super::former::LocatedRecord;
 use super::log::Closed;
 use super::{Leases, Record, RunRecord, Unfinished, unfinished};
 use std::collections::HashSet;
+use std::io::ErrorKind;
 use std::sync::{Mutex, PoisonError};
 
 use crate::api::context::{Context, Notice};
@@ -172,8 +173,12 @@ impl<'a> Locked<'a> {
     fn failed(&self, error: &std::io::Error) -> Error {
         let dir =
             self.records.as_ref().map(|it| it.records().dir().display().to_string()).unwrap_or_default();
+        let code = match error.kind() {
+            ErrorKind::StorageFull | ErrorKind::QuotaExceeded => "no-space",
+            _ => "io-error",
+        };
         let hint = "the next `planwatch claim` can claim the step";
-        Error::failed("io-error", format!("`{dir}` cannot be written: {}", error_text(error)), hint)
+        Error::failed(code, format!("`{dir}` cannot be written: {}", error_text(error)), hint)
     }
 
     /// The error for a claim that cannot be confirmed. The step's file already contains the claim, but the claim is not in

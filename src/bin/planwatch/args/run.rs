@@ -11,7 +11,7 @@ use planwatch::api::requests;
   planwatch run auth --agent claude --worktrees --jobs 4
   planwatch run auth --agent claude --dry-run
 
-Agents: claude, codex, gemini, aider, shell (with --command), and those of your own configuration.
+Agents: claude, codex, gemini, aider, shell (with --command), and those that your configuration or the repository's planwatch.toml defines.
 
 The result of an attempt is the status in the step's file. The output and the exit code of the process do not decide it.
 
@@ -37,7 +37,7 @@ pub(crate) struct Run {
     /// Time limit for an attempt, for example 90s, 30m or 2h (default: 1h)
     #[arg(long, value_name = "TIME")]
     pub(crate) timeout: Option<String>,
-    /// Time limit without output within an attempt
+    /// Maximum time without output in an attempt
     #[arg(long, value_name = "TIME")]
     pub(crate) idle: Option<String>,
     /// Time limit for the run

@@ -221,7 +221,8 @@ pub(crate) struct Remove {
     /// Also remove plans; without this option, only steps are removed
     #[arg(long)]
     pub(crate) yes: bool,
-    /// Also remove steps that are claimed or in progress, steps whose dependents cannot be updated, and unknown files
+    /// Also remove steps that are claimed or in progress, steps whose dependents cannot be updated, and files that are not
+    /// part of the plan
     #[arg(long)]
     pub(crate) force: bool,
     #[command(flatten)]

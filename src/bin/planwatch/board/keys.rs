@@ -68,7 +68,7 @@ const STEP_KEYS: [(&str, &str); 25] = [
     ("+", "add a step after this one"),
     ("y", "confirm"),
     ("R", "run an agent on the plan"),
-    ("X", "stop a run, close its output"),
+    ("X", "stop a run, or close output"),
     ("u", "undo the last change"),
     ("z", "show closed plans, too"),
     (":", "any verb of planwatch"),

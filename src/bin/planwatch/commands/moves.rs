@@ -56,21 +56,15 @@ fn say_next(session: &Session, context: &Context, report: &ChangeReport) -> Resu
 pub(crate) fn attempt(session: &Session, args: Attempt) -> Result<u8, Failure> {
     change::check_fields(session)?;
     let Attempt { id, outcome, notes, at, status, keep_status, by, claim, force, key, dry_run } = args;
-    not_empty(&outcome, "the outcome is empty", "give one: planwatch attempt auth:2 'partly done'")?;
     let mode = dry_run.mode();
     let request =
         AttemptRequest { id, outcome, notes, by: by.by, at, status, keep_status, claim, force, mode };
     change::print(session, &update::attempt(&session.context_once(&key, &request)?, &request)?)
 }
 
-fn not_empty(text: &str, message: &str, hint: &str) -> Result<(), Failure> {
-    if text.trim().is_empty() { Err(Failure::usage(message, hint)) } else { Ok(()) }
-}
-
 pub(crate) fn note(session: &Session, args: Note) -> Result<u8, Failure> {
     change::check_fields(session)?;
     let Note { id, text, kind, by, key, dry_run } = args;
-    not_empty(&text, "the note is empty", "give a text, for example planwatch note auth:2 'ask first'")?;
     let request = NoteRequest { id, text, kind, by: by.by, mode: dry_run.mode() };
     change::print(session, &note::note(&session.context_once(&key, &request)?, &request)?)
 }

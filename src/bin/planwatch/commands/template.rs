@@ -54,7 +54,7 @@ fn named(name: Option<String>) -> Result<String, Failure> {
 }
 
 fn list(session: &Session) -> Result<u8, Failure> {
-    let templates = in_plans_or_empty_dir(session, template::list)?;
+    let templates = in_plans_or_empty_dir(session, |context| Ok(template::list(context)))?;
     let prompts = in_plans_or_empty_dir(session, |context| Ok(prompt::list(context)))?;
     if session.output.is_json() {
         session.output.json("template-list", template::list_to_json(&templates, &prompts))?;
@@ -67,7 +67,11 @@ fn list(session: &Session) -> Result<u8, Failure> {
     ]);
     for it in &templates {
         let steps = it.files.len().saturating_sub(1).to_string();
-        let own = if it.source == Origin::Own { " (own)" } else { "" };
+        let own = match (it.source, &it.problem) {
+            (Origin::BuiltIn, _) => "",
+            (Origin::Own, None) => " (own)",
+            (Origin::Own, Some(_)) => " (own, broken)",
+        };
         let what = it.description.as_deref().map(escaped).unwrap_or_default();
         table.row(vec![
             styled(BOLD, escaped(&it.name).into_owned()),
@@ -75,8 +79,11 @@ fn list(session: &Session) -> Result<u8, Failure> {
             cell(format!("{what}{own}")),
         ]);
     }
-    let templates = table.draw(session.output.width);
-    session.output.long(&format!("{templates}\n{}", prompt_table(session, &prompts)))?;
+    let drawn = table.draw(session.output.width);
+    session.output.long(&format!("{drawn}\n{}", prompt_table(session, &prompts)))?;
+    for problem in templates.iter().filter_map(|it| it.problem.as_deref()) {
+        session.output.hint(problem);
+    }
     for complaint in prompts.iter().filter_map(Prompt::complaint) {
         session.output.hint(&format!("{complaint}; the built-in prompt is used"));
     }

@@ -11,7 +11,7 @@ use crate::plan::change::{set, set_status};
 use crate::plan::read::CATEGORIES;
 use crate::plan::records::Priority;
 use crate::plan::time::Day;
-use crate::plan::words::{PlanStatus, Words};
+use crate::plan::words::{PlanStatus, StepStatus, Words};
 use crate::text::header_edit::Change;
 
 /// Moves the keys whose values planwatch cannot use, and always `program`, `confirmations`, `draft` and `notes`. They are
@@ -78,12 +78,19 @@ fn is_wrong(key: &str, value: &Value, words: &Words) -> bool {
     }
 }
 
-/// The steps in the key `todos`, in which some editors store the steps of a plan. If one of them cannot be read, the result
-/// is empty.
+/// The steps in the key `todos`, in which some editors store the steps of a plan. If one of them is neither an object with
+/// `content` nor a text, the result is empty. A step with an unknown status is pending.
 pub(super) fn todos(keys: &Map<String, Value>, words: &Words) -> Vec<UnnumberedStep> {
     let Some(Value::Array(todos)) = keys.get("todos") else { return Vec::new() };
     let found = todos.iter().map(|it| todo(it, words));
     found.collect::<Option<Vec<_>>>().unwrap_or_default()
+}
+
+/// The statuses of the todos that are not statuses of steps.
+pub(super) fn unknown_statuses<'a>(todos: &'a Value, words: &'a Words) -> impl Iterator<Item = String> + 'a {
+    let statuses = todos.as_array().into_iter().flatten().filter_map(|it| it.get("status"));
+    let words_of = statuses.map(|it| it.as_str().map_or_else(|| it.to_string(), str::to_owned));
+    words_of.filter(|it| words.read::<StepStatus>(it).is_none())
 }
 
 /// The keys of the todos that have another name in a step, each followed by a space.
@@ -93,8 +100,11 @@ pub(super) fn key_words(todos: &Value) -> String {
 }
 
 fn todo(of: &Value, words: &Words) -> Option<UnnumberedStep> {
-    let object = of.as_object()?;
-    let content = object.get("content").and_then(Value::as_str)?;
+    let none = Map::new();
+    let (object, content) = match of {
+        Value::String(text) => (&none, text.as_str()),
+        _ => (of.as_object()?, of.get("content").and_then(Value::as_str)?),
+    };
     let status = object.get("status").and_then(Value::as_str);
     let id = object.get("id").and_then(Value::as_str);
     let waits = object.get("dependencies").and_then(Value::as_array).into_iter().flatten();
@@ -106,10 +116,7 @@ fn todo(of: &Value, words: &Words) -> Option<UnnumberedStep> {
     Some(UnnumberedStep {
         label: id.map(|it| (Rank::Bare, it.to_owned())),
         title,
-        status: match status {
-            Some(word) => Some(words.read(word)?),
-            None => None,
-        },
+        status: status.and_then(|it| words.read(it)),
         waits: waits.filter_map(Value::as_str).map(wait).collect(),
         metadata,
         body,

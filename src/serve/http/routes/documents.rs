@@ -104,7 +104,7 @@ fn export_plan(context: &Context, call: &Call) -> Result<Reply, Problem> {
 }
 
 fn list_templates(context: &Context, call: &Call) -> Result<Reply, Problem> {
-    let list = template::list_to_json(&template::list(context)?, &prompt::list(context));
+    let list = template::list_to_json(&template::list(context), &prompt::list(context));
     pages::page(call, Reply::of("template-list", list), "templates", |it| text(it, "of") + &text(it, "name"))
 }
 

@@ -33,6 +33,7 @@ use serde_json::{Map, Value};
 
 use crate::api::context::Context;
 use crate::api::precondition;
+use crate::api::sort::Sort;
 use crate::page::address::encoded;
 use crate::serve::http::etag::{IfMatch, tagged};
 use crate::serve::http::extract::Written;
@@ -216,6 +217,11 @@ impl Sent {
 pub(super) fn bad_query(why: &str) -> Problem {
     let why = why.replace("Failed to deserialize query string: ", "");
     Problem::new(StatusCode::BAD_REQUEST, "parameter-invalid", why)
+}
+
+/// Reads the parameter `sort`.
+pub(super) fn read_sort(text: &str) -> Result<Sort, Problem> {
+    Sort::read(text).map_err(|it| bad_query(&it.to_string()).hint(it.hint().unwrap_or_default()))
 }
 
 fn response(uri: &Uri, sent: Sent) -> Response {

@@ -3,15 +3,14 @@
 
 use serde_json::{Value, json};
 
-use super::Problem;
 use super::answers::{any, named};
 use super::bodies::DryBody;
 use super::call::{Call, Reply};
 use super::pages;
 use super::route::{LOOKING, MAKING, Parameter, Route, form, get, post, query, words};
+use super::{Problem, read_sort};
 use crate::api::context::Context;
 use crate::api::error::Error;
-use crate::api::sort::Sort;
 use crate::ops::check::{self, CheckRequest, ProblemsRequest};
 use crate::ops::diff::{self, DiffRequest};
 use crate::ops::list::{self, ListRequest};
@@ -169,7 +168,7 @@ fn stats(context: &Context, call: &Call) -> Result<Reply, Problem> {
 }
 
 fn request(call: &Call) -> Result<ListRequest, Problem> {
-    let sort = call.text("sort").map(|it| Sort::read(&it)).transpose()?.unwrap_or_default();
+    let sort = call.text("sort").map(|it| read_sort(&it)).transpose()?.unwrap_or_default();
     Ok(ListRequest { sort, ..call.asked()? })
 }
 

@@ -9,7 +9,6 @@ use serde_json::{Value, json};
 
 use super::{SeedPlan, SeedPlanWithBody, earlier, made};
 use crate::api::precondition;
-use crate::api::sort::Sort;
 use crate::api::views::PlanShape;
 use crate::ops::claim::{self, ClaimReport, ClaimRequest};
 use crate::ops::list::{self, ListReport, ListRequest};
@@ -18,7 +17,7 @@ use crate::serve::http::etag::{IfMatch, tagged};
 use crate::serve::http::extract::{Body, Named, Params, Written};
 use crate::serve::http::guard::{is_of_any_page, is_prefetch};
 use crate::serve::http::problem::{Problem, not_allowed};
-use crate::serve::http::routes::bad_query;
+use crate::serve::http::routes::read_sort;
 use crate::serve::http::state::App;
 
 #[derive(Debug, Deserialize)]
@@ -35,8 +34,7 @@ pub(super) async fn list(
     State(app): State<App>,
     Params(params): Params<ListParams>,
 ) -> Result<Written, Problem> {
-    let sort = params.sort.as_deref().map(Sort::read).transpose();
-    let sort = sort.map_err(|it| bad_query(&it.to_string()).hint(it.hint().unwrap_or_default()))?;
+    let sort = params.sort.as_deref().map(read_sort).transpose()?;
     let written = app.ask(move |context| {
         let sort = sort.unwrap_or_default();
         let request = ListRequest { all: true, sort, ..ListRequest::default() };

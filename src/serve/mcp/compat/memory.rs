@@ -30,7 +30,7 @@ pub(super) fn tool() -> Tool {
     Tool::asking(
         ("memory_plan", "Everything about plans"),
         Effect::Removes,
-        "Reads, creates and changes plans, programs and scripts, as `action` says. delete and confirm ask the person. run_build_script only names the command.",
+        "Reads, creates and changes plans, programs and scripts, as `action` says. delete and confirm ask the person. run_build_script returns the command and does not run it.",
         ANSWER,
         memory_plan,
     )

@@ -246,9 +246,6 @@ fn add_note(call: &Call, mut given: Object) -> Result<Value, Refusal> {
         (None, None) => return Err(Refusal::usage("`step` or `plan` is missing", "give one of them")),
     };
     let request: NoteRequest = read(given)?;
-    if request.text.trim().is_empty() {
-        return Err(Refusal::usage("the note is empty", "give the text of the note"));
-    }
     let note = |id: &str| note::note(&call.context, &NoteRequest { id: id.to_owned(), ..request.clone() });
     result::changed(lookup::plan(call, &id, note)?)
 }

@@ -56,6 +56,7 @@ pub(super) fn begin(session: &Session, plans: &Path, args: &Watch) -> Result<Beg
         return Err(Failure::failed("no-daemon", message).with_hint(hint).with_exit(8));
     }
     let (log_path, log) = context.plans.daemon_log().map_err(|error| cannot(&error))?;
+    let logged = log.metadata().map_err(|error| cannot(&error))?.len();
     let program = std::env::current_exe().map_err(|error| cannot(&error))?;
     let mut words = session.words_to_detach(root);
     words.extend(address.map(|it| format!("--http={it}").into()));
@@ -81,10 +82,22 @@ pub(super) fn begin(session: &Session, plans: &Path, args: &Watch) -> Result<Beg
             Ok(running(status))
         }
         Started::Failed(_) => {
-            let message = format!("the daemon ended immediately; its log is {}", shown(session, &log_path));
-            Err(Failure::failed("no-daemon", message).with_exit(8))
+            let text = context.plans.daemon_log_since(logged).unwrap_or_default();
+            let (why, hint) = last_error(&text).unwrap_or_default();
+            let why = if why.is_empty() { String::new() } else { format!(": {why}") };
+            let message =
+                format!("the daemon ended immediately{why}; its log is {}", shown(session, &log_path));
+            let failure = Failure::failed("no-daemon", message).with_exit(8);
+            Err(if hint.is_empty() { failure } else { failure.with_hint(hint) })
         }
     }
+}
+
+/// The message and the hint of the last error in the log of a command.
+fn last_error(log: &str) -> Option<(&str, &str)> {
+    let error = log.lines().rev().find_map(|it| it.strip_prefix("error[")?.split_once("]: "))?.1;
+    let hint = log.lines().rev().find_map(|it| it.strip_prefix("hint: ")).unwrap_or_default();
+    Some((error, hint))
 }
 
 /// Stops the process that watches, and returns when it has ended. A process that has other work stops watching, but
