@@ -43,9 +43,9 @@ pub(crate) fn since(plans: &Plans, plan: &Plan, step: &Step, now: Time) -> Optio
     }
 }
 
-/// For a pending step, the time when it became ready. For any other step, the time when work on it began. Later attempts do
-/// not change this time, but a reopening does. If none of these times is known, the modification time of the step's file is
-/// used.
+/// For a pending step, the time when it became ready. For any other step, the time of its claim or, if it has no claim, of
+/// its first attempt after its last reopening. Later attempts do not change this time, but a reopening does. If none of
+/// these times is known, the modification time of the step's file is used.
 pub(crate) fn begun(plans: &Plans, plan: &Plan, step: &Step) -> Option<Time> {
     let reopened = step.attempts.iter().rfind(|it| it.outcome.as_deref() == Some("reopened"));
     let reopened = reopened.and_then(|it| it.at);

@@ -51,8 +51,8 @@ pub enum DiskError {
     /// change it.
     #[error("`{}` looks half saved: it was modified a moment ago and is empty or has lost more than half of its text", path.display())]
     HalfSaved { path: PathBuf },
-    /// A known file is missing, and its directory changed a moment ago. Another program may be about to write the file
-    /// again. planwatch did not create it.
+    /// A file that is in the undo log or in the index is missing, and its directory changed a moment ago. Another program
+    /// may be about to write the file again. planwatch did not create it.
     #[error("`{}` is missing, and its directory changed a moment ago: a save may be under way", path.display())]
     Vanished { path: PathBuf },
     /// The file cannot be replaced or moved to `displaced/`. It can only be overwritten in place, or removed immediately.

@@ -112,11 +112,19 @@ pub fn diff(context: &Context, request: &DiffRequest) -> Result<DiffReport, Erro
     let repository = Repository::open(context)?;
     let sides = repository.sides(request.rev.as_deref(), request.staged)?;
     let plan = request.plan.as_deref().map(|it| plan(context, it)).transpose()?;
-    let followed = plan.as_ref().map(|(id, _)| Followed::plan(id));
     let files = history::between(context, &repository, &sides)?;
-    let is_wanted = |it: &Change| followed.as_ref().is_none_or(|followed| followed.concerns(it));
     let found: Vec<_> = files.iter().map(|it| it.change.clone()).collect();
-    let found: Vec<_> = changes(&found).into_iter().filter(is_wanted).collect();
+    let found = changes(&found);
+    let followed = plan.as_ref().map(|(id, missing)| {
+        // A name that no plan has now may be the earlier name of a plan.
+        let is_renamed = |it: &&Change| {
+            it.what == What::Moved && it.step.is_none() && it.from.as_deref() == Some(id.as_str())
+        };
+        let renamed = missing.as_ref().and_then(|_| found.iter().find(is_renamed)?.plan.as_ref());
+        renamed.map_or_else(|| Followed::plan(id), |new| Followed::plan(&PlanId::new(new)))
+    });
+    let is_wanted = |it: &Change| followed.as_ref().is_none_or(|followed| followed.concerns(it));
+    let found: Vec<_> = found.into_iter().filter(is_wanted).collect();
     let (old, new) = match sides {
         Sides::Commits { old, new } => (Some(old), Some(new)),
         Sides::Staged { since } | Sides::WorkingTree { since } => (since, None),

@@ -163,6 +163,12 @@ fn check_key(request: &SetRequest) -> Result<(), Error> {
     if request.key == "title" && matches!(&request.op, SetOp::Text(text) if text.trim().is_empty()) {
         return Err(Error::usage("the title is empty", "give a title"));
     }
+    if let SetOp::Yaml(text) | SetOp::AddYaml(text) | SetOp::TakeYaml(text) = &request.op
+        // If the text is JSON, the cause is a long key, which the editor reports.
+        && serde_json::from_str::<Value>(text).is_err()
+    {
+        yaml_value(text)?;
+    }
     if request.key.is_empty() {
         let hint = "name a key, as in `planwatch set 1 title \"New title\"`";
         return Err(Error::usage("the key is empty", hint));
@@ -420,10 +426,14 @@ fn changes(request: &SetRequest, bytes: &[u8], plan: &PlanId) -> Result<Vec<Chan
     Ok(vec![change])
 }
 
+fn yaml_value(text: &str) -> Result<yaml::Tree, Error> {
+    yaml::parse_node(text)
+        .map_err(|it| Error::usage(format!("`{text}` is not a YAML value: {it}"), "put texts in quotes"))
+}
+
 /// Finds the position of an item by its YAML value. Fails if `text` is not one YAML value.
 fn place_of(bytes: &[u8], key: &str, text: &str) -> Result<Option<usize>, Error> {
-    let wanted = yaml::parse_node(text)
-        .map_err(|it| Error::usage(format!("`{text}` is not a YAML value: {it}"), "put texts in quotes"))?;
+    let wanted = yaml_value(text)?;
     let Some(tree) = yaml::Tree::of_file(bytes) else { return Ok(None) };
     let Some(list) = tree.root().get(key) else { return Ok(None) };
     Ok(list.items().position(|it| yaml::same(it, wanted.root())))

@@ -176,8 +176,8 @@ fn dependency<'a>(plans: &'a Plans, plan: &'a Plan, id: &StepId) -> Option<&'a S
     if id.plan == plan.id { plan.find(id) } else { plans.step(id) }
 }
 
-/// Returns whether the step or its phase requires a confirmation, given or not, and the confirmation. The confirmation is
-/// `None` if there is none, or if the step is confirmed but its phase still has to be.
+/// Returns whether the step or its phase requires a confirmation, even if it has already been given. Also returns the
+/// confirmation. The confirmation is `None` if there is none, or if the step is confirmed but its phase still has to be.
 pub fn confirmation<'a>(plan: &'a Plan, step: &'a Step) -> (bool, Option<&'a Confirmation>) {
     let phase = step.phase.as_ref();
     let is_gated = step.needs_confirmation || phase.is_some_and(|it| plan.confirm_phases.contains(it));
@@ -264,8 +264,8 @@ pub enum State {
     Next,
     /// No step can be claimed, and at least one is in progress, or was closed elsewhere and is not merged here.
     Waiting,
-    /// No step can be claimed, and none is in progress, except steps whose claim has lapsed. For example, the open steps depend
-    /// on a step that failed, is blocked or has an error in its file.
+    /// No step can be claimed, and none is in progress, except steps whose claim has lapsed and completed steps that are not
+    /// verified. For example, the open steps depend on a step that failed, is blocked or has an error in its file.
     Blocked,
     Draft,
     Complete,
@@ -351,7 +351,8 @@ fn only_holder<'a>(plans: &'a Plans, plan: &Plan, step: &Step, now: Time) -> Opt
 /// Returns the number and worker of a step, as in `1 (ann)`, or only the number if the worker is unknown.
 ///
 /// Returns `None` unless the step is in progress or a claim is its only obstacle. Also returns `None` if that claim's work
-/// has ended and is not merged here, if the step's claim has lapsed, or if the step is completed but not verified.
+/// has ended and is not merged here, if the step's claim has lapsed and no other claim on the step is in force, or if the
+/// step is completed but not verified.
 fn worked_on(plans: &Plans, plan: &Plan, step: &Step, now: Time) -> Option<String> {
     let by = match only_holder(plans, plan, step, now) {
         Some(held) if held.unmerged_end().is_some() => return None,

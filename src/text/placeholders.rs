@@ -48,7 +48,9 @@ pub fn fill_file(source: &str, values: &Value) -> Result<String, Broken> {
     };
     let header = fill_yaml(source, &source[yaml.clone()], yaml.start, values)?;
     let body = fill_part(source, &source[body..], body, values)?;
-    Ok(format!("---\n{header}---\n{body}"))
+    let has_crlf = source.split('\n').next().is_some_and(|it| it.ends_with('\r'));
+    let eol = if has_crlf { "\r\n" } else { "\n" };
+    Ok(format!("---{eol}{header}---{eol}{body}"))
 }
 
 pub fn fill(source: &str, values: &Value) -> Result<String, Broken> {
@@ -316,6 +318,13 @@ mod tests {
             &values,
             "---\ntitle: \"a: \\\"b\\\"\\n# c\"\nq: \"a: \\\"b\\\"\\n# c!\"\nl: \"a: \\\"b\\\"\\n# c\"\ntags: [\"x, y\", \"yes\", ]\n# a: \"b\" # c\n---\n# a: \"b\"\n# c\n",
         );
+    }
+
+    #[test]
+    fn line_endings_stay() {
+        let source = "---\r\ntags: [x]\r\n---\r\n# {{title}}\r\n";
+        check(source, &json!({"title": "T"}), "---\r\ntags: [x]\r\n---\r\n# T\r\n");
+        check("# {{title}}\r\n", &json!({"title": "T"}), "---\r\n---\r\n# T\r\n");
     }
 
     #[test]

@@ -1,7 +1,8 @@
 //! Why an edit was rejected, and what the user can do.
 
 use super::Change;
-use super::render::Renderer;
+use super::render::flow;
+use crate::text::scalar::{self, Place};
 use crate::text::yaml::YamlError;
 
 /// An edit that was not made; the file is unchanged.
@@ -65,15 +66,18 @@ fn by_hand(code: &str, change: &Change) -> String {
         FILE_FULL | "too-large" => "move older entries to another file, then ",
         _ => "",
     };
-    let render = Renderer::plain();
     let key = change.key();
+    // Hints have no line breaks, so all values are shown on one line.
     let rest = match change {
-        Change::Set { value, .. } => format!("set `{}`", render.entry(key, value, 0)),
-        Change::Append { item, .. } => format!("add to `{key}`: `{}`", render.item(item, 2, " ")),
+        Change::Set { value, .. } => format!("set `{}: {}`", scalar::inline(key, Place::Flow), flow(value)),
+        Change::Append { item, .. } if code == WRONG_TYPE => {
+            format!("make `{key}` a list, then add the item `- {}`", flow(item))
+        }
+        Change::Append { item, .. } => format!("add to `{key}`: `- {}`", flow(item)),
         Change::SetEntries { .. } => format!("change `{key}` in an editor"),
         Change::Remove { .. } => format!("remove the entry `{key}`"),
         Change::SetItem { index, value, .. } => {
-            format!("replace item {} of `{key}` by `{}`", index + 1, render.item(value, 2, " "))
+            format!("replace item {} of `{key}` by `- {}`", index + 1, flow(value))
         }
         Change::RemoveItem { index, .. } => format!("remove item {} of `{key}`", index + 1),
     };

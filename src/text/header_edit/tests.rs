@@ -456,7 +456,7 @@ fn limits_refuse_before_anything_is_written() {
 fn help_says_what_to_type() {
     let error =
         edit(b"---\na: &l [y]\nb: *l\n---\n", &[append("a", attempt())], &ORDER).expect_err("refused");
-    let expected = "write the value in place of the alias, then add to `a`: `- at: 2026-11-21T09:14:03Z\n    notes: |-\n      a\n      b`";
+    let expected = "write the value in place of the alias, then add to `a`: `- {at: 2026-11-21T09:14:03Z, notes: \"a\\nb\"}`";
     assert_eq!(error.by_hand, expected);
 }
 

@@ -79,8 +79,8 @@ fn build(yaml: &str) -> Result<Tree, Failure> {
         flow_nesting_limit: MAX_DEPTH,
         block_nesting_limit: MAX_DEPTH,
     };
-    // A line ending is added if there is none, because without it, a block scalar at the end of the text would have a
-    // different value than in a file.
+    // If the text does not end with a line ending, one is added. Otherwise a block scalar at the end of the text would not
+    // have the final line break that it has in a file.
     let eol = if yaml.is_empty() || yaml.ends_with(['\n', '\r']) { "" } else { "\n" };
     let text = format!("{yaml}{eol}...\n");
     for event in Parser::new_from_str_with_options(&text, options) {

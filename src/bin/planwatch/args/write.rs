@@ -239,7 +239,7 @@ pub(crate) struct Remove {
   planwatch squash auth 2 3 4 --title 'Middleware and routes'
 
 The new step has the lowest of the numbers, and contains the texts, attempts and notes of all these steps. Steps that depended on \
-one of them depend on the new step. The original files are moved to _archive.")]
+one of them depend on the new step. The original texts of the files are kept in _archive.")]
 pub(crate) struct Squash {
     /// Plan of the steps
     pub(crate) plan: String,
