@@ -3,6 +3,7 @@
 mod header;
 mod titles;
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 use serde_json::{Map, Value};
@@ -95,7 +96,7 @@ pub(super) fn convert(path: &str, text: &str, words: &Words) -> (ImportedPlan, V
     }
     let todos = header::todos(&keys, words);
     let has_todos = !todos.is_empty();
-    let pieces = if has_todos { Pieces::default() } else { found_pieces(&of) };
+    let mut pieces = if has_todos { Pieces::default() } else { found_pieces(&of) };
     if has_todos {
         let text = header::key_words(&keys["todos"]);
         let why = "the names of the keys that contained the steps";
@@ -105,6 +106,9 @@ pub(super) fn convert(path: &str, text: &str, words: &Words) -> (ImportedPlan, V
         unmapped.extend(unknown.map(|text| Unmapped { path: path.to_owned(), line: None, why, text }));
     }
     let found = if has_todos { todos } else { steps(&of, &pieces) };
+    // A list that names a step twice does not stay, because its names would not be those of the files.
+    pieces.is_own_list &=
+        own_numbers(&found).is_some_and(|it| it.iter().collect::<BTreeSet<_>>().len() == it.len());
     if found.is_empty() {
         let why = "no steps were found, so all of it is the plan's text";
         unmapped.push(Unmapped { path: path.to_owned(), line: None, why, text: String::new() });
@@ -118,7 +122,7 @@ pub(super) fn convert(path: &str, text: &str, words: &Words) -> (ImportedPlan, V
     let title = outline.title().filter(|it| !it.is_empty()).or(own_title).unwrap_or(stem);
     let title = label::clean(title);
     let mut lost = |wait: &Wait, why| unmapped.push(of.unmapped(wait.at, why, &wait.text));
-    let steps = numbered(found, &mut lost);
+    let steps = numbered(found, pieces.is_own_list, &mut lost);
     let waits = steps.iter().any(|(_, it)| it.changes.iter().any(|it| it.key() == "depends"));
     unmapped.extend(header::moved(path, &keys, words));
     let mut changes = header::changes(&front, &keys, words);
@@ -140,7 +144,7 @@ pub(super) fn list(text: &str, words: &Words) -> (Vec<(StepNumber, Draft)>, Stri
     let pieces = pieces::all_items(&of.visible, &of.outline);
     let cuts: Vec<_> = pieces.pieces.iter().map(|it| it.span.clone()).collect();
     let around = without(body, 0..body.len(), &cuts);
-    (numbered(steps(&of, &pieces), &mut |_, _| {}), around)
+    (numbered(steps(&of, &pieces), false, &mut |_, _| {}), around)
 }
 
 /// Maps the output of `export` back to a plan. Data that the output does not contain is lost.
@@ -170,7 +174,7 @@ fn of_export(of: &Document<'_>, exported: &own::Exported) -> (ImportedPlan, Vec<
     });
     let found = found.flatten().collect();
     let mut lost = |wait: &Wait, why| unmapped.push(of.unmapped(wait.at, why, &wait.text));
-    let steps = in_line_ends_of(of.text, numbered(found, &mut lost));
+    let steps = in_line_ends_of(of.text, numbered(found, false, &mut lost));
     let title = label::clean(of.outline.title().unwrap_or_default());
     let plan = Draft { text: rest, changes, ..Draft::default() };
     (ImportedPlan { path: Some(of.path.to_owned()), title, plan: Some(plan), steps }, unmapped)
@@ -406,17 +410,21 @@ fn of_item(of: &Document<'_>, piece: &Piece, nth: usize) -> UnnumberedStep {
     }
 }
 
-/// Numbers the steps. If every step has an author's number and these numbers ascend, they are used, otherwise 1, 2, 3 …
-/// `lost` is called for each dependency that cannot be resolved.
+/// The author's numbers of the steps, if every step has one.
+fn own_numbers(found: &[UnnumberedStep]) -> Option<Vec<StepNumber>> {
+    found.iter().map(|it| it.label.as_ref().and_then(|it| it.1.parse().ok())).collect()
+}
+
+/// Numbers the steps. If every step has an author's number, and these numbers ascend or `keeps_numbers` is true, they are
+/// used, otherwise 1, 2, 3 … `lost` is called for each dependency that cannot be resolved. The result is sorted by number.
 fn numbered(
     found: Vec<UnnumberedStep>,
+    keeps_numbers: bool,
     lost: &mut dyn FnMut(&Wait, &'static str),
 ) -> Vec<(StepNumber, Draft)> {
-    let own: Option<Vec<StepNumber>> =
-        found.iter().map(|it| it.label.as_ref().and_then(|it| it.1.parse().ok())).collect();
-    let is_in_order = |all: &Vec<StepNumber>| all.windows(2).all(|it| it[0] < it[1]);
-    let numbers =
-        own.filter(is_in_order).unwrap_or_else(|| (1..).take(found.len()).map(StepNumber::whole).collect());
+    let is_usable = |all: &Vec<StepNumber>| keeps_numbers || all.windows(2).all(|it| it[0] < it[1]);
+    let numbers = own_numbers(&found).filter(is_usable);
+    let numbers = numbers.unwrap_or_else(|| (1..).take(found.len()).map(StepNumber::whole).collect());
     let waits = resolved(&found, &numbers, lost);
     let draft =
         |((it, number), (own, elsewhere)): ((UnnumberedStep, StepNumber), (Vec<StepNumber>, Vec<StepId>))| {
@@ -435,7 +443,9 @@ fn numbered(
                 Draft { text: it.body, changes, has_own_status: it.status.is_some(), ..Draft::default() },
             )
         };
-    found.into_iter().zip(numbers).zip(waits).map(draft).collect()
+    let mut steps: Vec<_> = found.into_iter().zip(numbers).zip(waits).map(draft).collect();
+    steps.sort_by(|a, b| a.0.cmp(&b.0));
+    steps
 }
 
 /// The dependencies of each step: the steps of its own plan, sorted, and those of other plans.
