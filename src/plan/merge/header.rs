@@ -312,7 +312,7 @@ impl<'a> Merge<'a> {
         is_clean &= rest.is_clean;
         let inner: Vec<u8> = out.iter().flat_map(|(_, it)| it.iter().copied()).chain(rest.bytes).collect();
         let bytes = [&file[..own.yaml.start], &inner, &file[own.yaml.end..]].concat();
-        if is_clean && !self.is_meant(&bytes, &own.tree) {
+        if is_clean && (!self.is_meant(&bytes, &own.tree) || self.loses_comments(&bytes)) {
             return None;
         }
         Some(MergedHeader { bytes, is_clean, decided: self.decided })
@@ -366,6 +366,18 @@ impl<'a> Merge<'a> {
         merged_lines(before, own, other, lines)
     }
 
+    /// Whether a comment that one side has added or changed is not in the merged front matter. A comment on the line of an
+    /// item may go with the item.
+    fn loses_comments(&self, bytes: &[u8]) -> bool {
+        let [base, ours, theirs] = self.all().map(|it| comments(it.header()));
+        let merged = comments(bytes);
+        let text = String::from_utf8_lossy(bytes);
+        let is_there = |before: &str| text.lines().any(|it| it.trim_start().starts_with(before));
+        let new = ours.iter().chain(&theirs).filter(|(it, _)| !base.contains_key(*it));
+        let mut lost = new.filter(|(it, _)| !merged.contains_key(*it));
+        lost.any(|(_, before)| !before.starts_with("- ") || is_there(before))
+    }
+
     /// Checks the merged front matter. Each key must have the value of THEIRS or the edited value of OURS; only a map, a
     /// list or a text can have parts of both. Every entry that was merged into the edited OURS must be there.
     fn is_meant(&self, bytes: &[u8], edited: &Tree) -> bool {
@@ -404,6 +416,17 @@ impl Own {
         let pieces = header_edit::pieces(&parts, &tree)?;
         Some(Self { tree, pieces, yaml })
     }
+}
+
+/// The comments of a front matter, each with the text before it on its line.
+fn comments(header: &[u8]) -> BTreeMap<String, String> {
+    let parts = front_matter::split(header);
+    let yaml = parts.yaml().map(String::from_utf8_lossy).unwrap_or_default();
+    let comment = |at: std::ops::Range<usize>| {
+        let line = yaml[..at.start].rfind('\n').map_or(0, |it| it + 1);
+        (yaml[at.clone()].trim_end().to_owned(), yaml[line..at.start].trim().to_owned())
+    };
+    yaml::comments(&yaml).into_iter().map(comment).collect()
 }
 
 /// The length of the comments and blank lines above a key.

@@ -268,8 +268,17 @@ impl Sides<'_> {
             && ours == theirs
             && (base == ours || !self.has_base)
             && (own_name == their_name || is_moved || is_squashed);
-        // A file that was removed and created again has the same name and id, but another time of creation.
-        let may_be_one = ours.is_none() || theirs.is_none() || ours == theirs;
+        // A file that was removed and created again has the same name and id, but another time of creation. If the removed
+        // file had no such time, the new file is recognised by its title.
+        let is_new_file = |side: &Side<'_>, created: Option<&str>| {
+            created.is_some()
+                && base.is_none()
+                && named.is_some()
+                && side.title() != named
+                && first_part(side.body) != named
+        };
+        let is_replaced = is_new_file(self.ours, ours) || is_new_file(self.theirs, theirs);
+        let may_be_one = ours == theirs || (ours.is_none() || theirs.is_none()) && !is_replaced;
         if self.has_base && ids_agree { may_be_one } else { created_alike }
     }
 }

@@ -524,3 +524,43 @@ proptest! {
         prop_assert!(!got.is_clean || got.bytes == ours.as_bytes() || got.bytes == theirs.as_bytes() || !got.bytes.is_empty());
     }
 }
+
+/// No part of a comment is dropped without a conflict, whichever side's value is taken.
+#[test]
+fn a_comment_that_one_side_changed_is_in_the_result_or_in_conflict() {
+    let of = |status: &str, depends: &str, tags: &str| {
+        step(&format!("status: {status}\ndepends:\n{depends}tags: {tags}\n"), "")
+    };
+    let base = of("pending # see 7", "  - 1 # the schema\n", "[db] # short");
+    let work = of("completed # see 7", "  - 1 # the schema\n  - 3\n", "[db, web] # short");
+    for (status, depends, tags) in [
+        ("pending # ask Eve", "  - 1 # the schema\n", "[db] # short"),
+        ("pending # see 7", "  - 1 # the schema; ask Bob\n", "[db] # short"),
+        ("pending # see 7", "  - 1 # the schema\n", "[db] # only these"),
+    ] {
+        let commented = of(status, depends, tags);
+        for (ours, theirs) in [(&work, &commented), (&commented, &work)] {
+            let got = merged(STEP, Some(&base), ours, theirs);
+            let text = text(&got);
+            let has_both = |part: &str| text.contains(part);
+            assert!(["ask", "only these"].into_iter().any(has_both) && has_both("completed"), "{text}");
+            assert!(!got.is_clean || has_both("- 3"), "{text}");
+        }
+    }
+}
+
+#[test]
+fn a_new_file_at_the_place_of_a_removed_one_without_a_time_is_another_file() {
+    let of = |created: &str, status: &str, title: &str| {
+        format!("---\n{created}status: {status}\n---\n# {title}\n\nText of {title}.\n")
+    };
+    let (base, done) = (of("", "pending", "Tests"), of("", "completed", "Tests"));
+    let time = "created_at: 2026-01-01T00:00:00Z\n";
+    for (title, is_other) in [("Hardware", true), ("Tests", false)] {
+        let new = of(time, "pending", title);
+        for (ours, theirs) in [(&new, &done), (&done, &new)] {
+            let got = merged(STEP, Some(&base), ours, theirs);
+            assert_eq!((got.is_other_file, got.is_clean), (is_other, !is_other), "{}", text(&got));
+        }
+    }
+}

@@ -14,7 +14,7 @@ pub(crate) mod resolve;
 mod same;
 
 pub use json::{Budget, JsonError};
-pub use parse::{parse, parse_node};
+pub use parse::{comments, parse, parse_node};
 pub(crate) use same::Comparison;
 pub use same::same;
 

@@ -67,6 +67,14 @@ pub(super) fn scanned(yaml: &str) -> Result<Tree, YamlError> {
     }
 }
 
+/// The places of the comments, in bytes. If the text cannot be parsed, those of the comments before the error.
+pub fn comments(yaml: &str) -> Vec<Range<usize>> {
+    let options = granit_parser::options! { emit_comments: true };
+    let events = Parser::new_from_str_with_options(yaml, options).map_while(Result::ok);
+    let comments = events.filter(|(event, _)| matches!(event, Event::Comment(..)));
+    comments.filter_map(|(_, span)| span.byte_range()).collect()
+}
+
 enum Failure {
     Scan(ScanError),
     Other(YamlError),
