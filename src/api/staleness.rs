@@ -45,14 +45,16 @@ pub(crate) fn since(plans: &Plans, plan: &Plan, step: &Step, now: Time) -> Optio
 
 /// For a pending step, the time when it became ready. For any other step, the time of its claim or, if it has no claim, of
 /// its first attempt after its last reopening. Later attempts do not change this time, but a reopening does. If none of
-/// these times is known, the modification time of the step's file is used.
+/// these times is known, it is the time of the last activity of a step that is not pending, and the modification time of a
+/// pending step's file.
 pub(crate) fn begun(plans: &Plans, plan: &Plan, step: &Step) -> Option<Time> {
     let reopened = step.attempts.iter().rfind(|it| it.outcome.as_deref() == Some("reopened"));
     let reopened = reopened.and_then(|it| it.at);
     if !step.standing().is(StepStatus::Pending) {
         let since = |it: &&Attempt| it.at > reopened;
         let first = || step.attempts.iter().filter(since).filter_map(|it| it.at).min();
-        return step.claim.as_ref().and_then(|it| it.at).or_else(first).or(step.modified);
+        let last = || step.last_activity().map(|(at, _)| at);
+        return step.claim.as_ref().and_then(|it| it.at).or_else(first).or_else(last);
     }
     let dependencies = rules::dependencies(plans, plan, step).filter_map(Step::closed_at).max();
     step.created_at.max(dependencies).max(reopened).or(step.modified)

@@ -72,9 +72,36 @@ pub fn squash(context: &Context, request: &SquashRequest) -> Result<ChangeReport
     report.changes.push(changed(context, plans, &plan, steps, bytes));
     report.diff = std::mem::take(&mut writing.diff);
     report.hints = hints;
+    report.hints.extend(steps[1..].iter().filter_map(|it| not_copied(steps[0], it)));
     report.hints.extend(left.hint());
     report.not_repointed = left.names();
     Ok(report)
+}
+
+/// Names the fields of a squashed step that the new step, which has the fields of the first one, does not get.
+fn not_copied(first: &Step, squashed: &Step) -> Option<String> {
+    let fields = |it: &Step| {
+        let text = |it: &Option<String>| it.clone();
+        let mut all = vec![
+            ("priority".to_owned(), it.priority.map(|it| it.word().to_owned())),
+            ("assignee".to_owned(), text(&it.assignee)),
+            ("due".to_owned(), it.due.map(|it| it.to_string())),
+            ("phase".to_owned(), text(&it.phase)),
+            ("type".to_owned(), text(&it.kind)),
+            ("result".to_owned(), text(&it.result)),
+        ];
+        let own = [("metadata".to_owned(), &it.metadata), (String::new(), &it.custom)];
+        for (map, values) in own {
+            let name = |key: &String| if map.is_empty() { key.clone() } else { format!("{map}.{key}") };
+            all.extend(values.iter().map(|(key, value)| (name(key), Some(value.to_string()))));
+        }
+        all
+    };
+    let kept = fields(first);
+    let lost = fields(squashed).into_iter().filter(|it| it.1.is_some() && !kept.contains(it));
+    let names: Vec<_> = lost.map(|(name, _)| format!("`{name}`")).collect();
+    let (names, number) = (names.join(", "), &squashed.id.number);
+    (!names.is_empty()).then(|| format!("not copied from step {number}: {names}; its file is in `_archive`"))
 }
 
 /// The text of a step, and the mode of its file if it has one. Fails if the file changed since the plan was loaded.

@@ -30,15 +30,17 @@ pub(crate) fn sources(context: &Context, directory: &str) -> Vec<Source> {
     paths.map(|path| Source { content: load::read_source(context, &path), path }).collect()
 }
 
-/// Reads all decisions, oldest first.
+/// Reads all decisions, oldest first; those without a time come first.
 pub(crate) fn decisions(context: &Context) -> Vec<Decision> {
-    sources(context, decision::DIRECTORY).iter().map(decision::read).collect()
+    let mut found: Vec<_> = sources(context, decision::DIRECTORY).iter().map(decision::read).collect();
+    found.sort_by(|a, b| (a.decided_at, &a.id).cmp(&(b.decided_at, &b.id)));
+    found
 }
 
-/// Reads all insights, oldest first.
+/// Reads all insights, oldest first; those without a time come first.
 pub(crate) fn insights(context: &Context) -> Vec<Insight> {
     let mut found: Vec<_> = sources(context, insight::DIRECTORY).iter().map(insight::read).collect();
-    found.sort_unstable_by(|a, b| a.id.cmp(&b.id));
+    found.sort_by(|a, b| (a.at, &a.id).cmp(&(b.at, &b.id)));
     found
 }
 

@@ -69,7 +69,8 @@ pub(super) fn rank_of(word: &str) -> Option<Rank> {
 
 /// Finds a label. Returns its rank, the range of its number, and the position of the text after the label.
 fn label_in(whole: &str) -> Option<(Rank, Range<usize>, usize)> {
-    let start = whole.find(char::is_alphanumeric)?;
+    let boxed = own_box(whole).map_or(0, |it| whole.len() - it.1.len());
+    let start = boxed + whole[boxed..].find(char::is_alphanumeric)?;
     // If a backtick precedes the label, a backtick after the label ends the same code span. Otherwise a backtick after the
     // label belongs to the title.
     let is_marked = whole[..start].contains('`');
@@ -118,6 +119,9 @@ pub(super) fn clean(text: &str) -> String {
 pub(super) fn status(text: &str, words: &Words) -> Option<StepStatus> {
     let text = visible(text);
     let text = text.trim();
+    if let Some((status, _)) = own_box(text) {
+        return Some(status);
+    }
     if text.contains(['✅', '✔', '☑']) {
         return Some(StepStatus::Completed);
     }
@@ -130,7 +134,13 @@ pub(super) fn status(text: &str, words: &Words) -> Option<StepStatus> {
     let text = text.trim_end_matches(['*', '_', '`', '.']);
     let last = match text.chars().next_back()? {
         ')' => &text[text.rfind('(')? + 1..text.len() - 1],
-        ']' => &text[text.rfind('[')? + 1..text.len() - 1],
+        ']' => {
+            let at = text.rfind('[')?;
+            if let Some((status, _)) = own_box(&text[at..]).filter(|_| text[..at].ends_with(' ')) {
+                return Some(status);
+            }
+            &text[at + 1..text.len() - 1]
+        }
         _ => text.rsplit_once(['—', '–']).map(|it| it.1)?,
     };
     words.read(last.trim())
@@ -138,11 +148,22 @@ pub(super) fn status(text: &str, words: &Words) -> Option<StepStatus> {
 
 /// A title without the status or the signs that [`status`] reads.
 pub(super) fn without_status(title: &str, words: &Words) -> String {
+    let title = own_box(title).map_or(title, |it| it.1);
     let title =
         title.trim_matches(|c: char| matches!(c, '✅' | '✔' | '☑' | '🚧' | '\u{fe0f}') || c.is_whitespace());
     let cut = visible(title).rfind(['(', '[', '—', '–']).map(|it| title[..it].trim_end());
     let is_said = status(title, words).is_some() && !title.starts_with("~~");
     clean(cut.filter(|it| is_said && !it.is_empty()).unwrap_or(title).trim_matches('~'))
+}
+
+/// Reads a box at the beginning of a heading. Returns its status and the text after it.
+fn own_box(text: &str) -> Option<(StepStatus, &str)> {
+    let text = text.trim_start();
+    let boxes =
+        [("[x]", StepStatus::Completed), ("[X]", StepStatus::Completed), ("[ ]", StepStatus::Pending)];
+    let read = |(mark, status)| Some((status, text.strip_prefix(mark)?));
+    let found = boxes.into_iter().find_map(read).or_else(|| odd_box(text))?;
+    (found.1.is_empty() || !found.1.starts_with('(')).then(|| (found.0, found.1.trim_start()))
 }
 
 /// Reads a mark in brackets that is not a task box of GFM, and returns its status and the text after it. `[~]`, `[/]` and
@@ -182,6 +203,7 @@ mod tests {
         check("`Task 1`: Set up", Some((Rank::Step, "1", "Set up")));
         check("Task 1: `a` and `b`", Some((Rank::Step, "1", "`a` and `b`")));
         check("`3.1 a` Models", None);
+        check("[x] Step 2: Two", Some((Rank::Step, "2", "Two")));
         for text in ["3 days", "2026-11-21", "2026. A year", "Tasks", "Step by step", "Part of it", "v1.2"] {
             check(text, None);
         }
@@ -211,6 +233,11 @@ mod tests {
             ("Set up [IN PROGRESS]", Some(StepStatus::InProgress)),
             ("Set up — blocked", Some(StepStatus::Blocked)),
             ("✅ Set up", Some(StepStatus::Completed)),
+            ("Set up [x]", Some(StepStatus::Completed)),
+            ("Set up [-]", Some(StepStatus::Skipped)),
+            ("[ ] Set up", Some(StepStatus::Pending)),
+            ("[x](link.md) and more", None),
+            ("Sort a[x]", None),
             ("~~Set up~~", Some(StepStatus::Skipped)),
             ("Set up (two days)", None),
             ("Print `(done)`", None),

@@ -166,6 +166,10 @@ fn steps_of(
     let rest = plan.steps_total.saturating_sub(steps.len());
     let rest = match rest {
         0 => String::new(),
+        n if plan.kind == PlanKind::Program => {
+            let list = format!("planwatch list --program {}", escaped(&id));
+            format!("\n{}\n", paint(DIM, &format!("{n} more in the plans of the program: {list}")))
+        }
         n => format!("\n{}\n", paint(DIM, &format!("{n} more: planwatch list {}", escaped(&id)))),
     };
     Ok(head + &step_table::table(steps, context.now).draw(width) + &rest)
