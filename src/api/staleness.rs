@@ -45,8 +45,8 @@ pub(crate) fn since(plans: &Plans, plan: &Plan, step: &Step, now: Time) -> Optio
 
 /// For a pending step, the time when it became ready. For any other step, the time of its claim or, if it has no claim, of
 /// its first attempt after its last reopening. Later attempts do not change this time, but a reopening does. If none of
-/// these times is known, it is the time of the last activity of a step that is not pending, and the modification time of a
-/// pending step's file.
+/// these times is known: for a pending step, the modification time of its file; for any other step, the time of its last
+/// activity.
 pub(crate) fn begun(plans: &Plans, plan: &Plan, step: &Step) -> Option<Time> {
     let reopened = step.attempts.iter().rfind(|it| it.outcome.as_deref() == Some("reopened"));
     let reopened = reopened.and_then(|it| it.at);

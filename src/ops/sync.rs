@@ -46,7 +46,7 @@ pub struct SharedClaim {
     pub unsettled: bool,
     /// Another clone has taken the step over from this one.
     pub lost: bool,
-    /// Another clone ended the work on a branch that the remote no longer has.
+    /// Another clone ended the work on a branch that the remote does not have.
     pub ended_nowhere: bool,
 }
 

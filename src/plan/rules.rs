@@ -264,8 +264,9 @@ pub enum State {
     Next,
     /// No step can be claimed, and at least one is in progress, or was closed elsewhere and is not merged here.
     Waiting,
-    /// No step can be claimed, and none is in progress, except steps whose claim has lapsed and completed steps that are not
-    /// verified. For example, the open steps depend on a step that failed, is blocked or has an error in its file.
+    /// No step can be claimed, and none is in progress. Here, steps whose claim has lapsed and completed steps that are not
+    /// verified do not count as in progress. For example, the open steps depend on a step that failed, is blocked or has an
+    /// error in its file.
     Blocked,
     Draft,
     Complete,
@@ -405,8 +406,8 @@ pub fn why_ready(plans: &Plans, plan: &Plan, step: &Step, now: Time) -> String {
         (1, _) => format!("{}, which it depends on, is closed", list("step", &closed)),
         (_, _) => format!("{}, which it depends on, are closed", list("step", &closed)),
     };
-    // A problem from the Steps list has the path of `plan.md`. Such a problem is ignored: the Steps list causes
-    // `DependenciesUnclear` only if the step's front matter has `depends`, which overrides the list.
+    // A problem from the Steps list has the path of `plan.md`. Such a problem is ignored, because it has this code only if
+    // the step's front matter has `depends`, and then the list does not count.
     let unclear =
         step.problems.iter().find(|it| it.code == Code::DependenciesUnclear && it.path == step.path);
     unclear.map_or_else(|| why.clone(), |it| format!("{why}, but {}", it.message))

@@ -222,7 +222,7 @@ fn held(step: &Step, holder: Option<&HeldClaim>, by: Option<&str>) -> Error {
             }
             Holding::Closed { .. } => "merge it, or use --force, which is recorded".to_owned(),
             _ => format!(
-                "merge it; if that branch is gone, `planwatch release {} --force` frees the step",
+                "merge it; if that branch will never be pushed, `planwatch release {} --force` frees the step",
                 shell_word(&id)
             ),
         };

@@ -323,7 +323,7 @@ fn a_result_on_a_missing_branch_is_reported_and_freed_only_by_release() {
     b.run("sync").ok_code();
     let report = b.run("check --git");
     assert!(report.stdout.contains("ended-nowhere") && report.stdout.contains("feature"), "{report:?}");
-    assert!(b.run("sync status").stdout.contains("its branch is gone"));
+    assert!(b.run("sync status").stdout.contains("its branch is not at the remote"));
     a.commit_and_push();
     b.run("sync").ok_code();
     assert!(!b.run("check --git").stdout.contains("ended-nowhere"));

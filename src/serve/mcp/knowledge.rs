@@ -19,7 +19,7 @@ pub(super) fn reading() -> Vec<Tool> {
         Tool::of::<SearchRequest>(
             ("recall", "Search everything"),
             Effect::Reads,
-            "Searches the full text of plans, steps, decisions and insights, best first. \"phrase\" and -word work.",
+            "Searches the text of plans, steps, decisions and insights, best first. Allows \"phrase\" and -word.",
             (
                 "query kind(plan, step, decision, insight or history) since(Date or age, as 7d) limit:int? cursor:str?",
                 "hits:hit[] next_cursor?",

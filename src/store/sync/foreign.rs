@@ -60,7 +60,7 @@ pub(crate) fn claimed_numbers(context: &Context, plan: &PlanId) -> Vec<StepNumbe
     ids.filter(|it| it.plan == *plan).map(|it| it.number).collect()
 }
 
-/// A problem for each step whose work has ended on a branch that the remote no longer has.
+/// A problem for each step whose work has ended on a branch that the remote does not have.
 pub(crate) fn problems(context: &Context, plans: &Plans) -> Vec<Problem> {
     let Some(state) = SyncState::of(context) else { return Vec::new() };
     let gone =
@@ -78,6 +78,9 @@ fn problem(plans: &Plans, record: &Record) -> Option<Problem> {
         record.host,
         record.short_branch().unwrap_or("unknown"),
     );
-    let hint = format!("`planwatch release {} --force` frees the step", shell_word(&id));
+    let hint = format!(
+        "the branch may not be pushed yet; if it is lost, `planwatch release {} --force` frees the step",
+        shell_word(&id)
+    );
     Some(Problem::of_file(&step.path, Code::EndedNowhere, message, hint))
 }

@@ -1,7 +1,7 @@
 //! Builds the tree in one pass over the scanner's events. This is the only file that uses the scanner (`granit_parser`).
 //!
-//! The scanner reports the nodes, and the positions of scalars and brackets. The gaps between scalars and brackets contain
-//! only indicators (such as dashes and colons), anchors, tags, blanks and comments. The builder searches these gaps for the
+//! The scanner reports the nodes, and the positions of scalars, aliases and brackets. The gaps between these contain only
+//! indicators (such as dashes and colons), anchors, tags, blanks and comments. The builder searches these gaps for the
 //! indicators, anchors and tags.
 
 use super::gap::Gap;

@@ -218,7 +218,7 @@ pub(crate) struct Remove {
     /// Steps or plans (can be repeated)
     #[arg(required = true, value_name = "ID")]
     pub(crate) ids: Vec<String>,
-    /// Also remove plans; without this option, only steps are removed
+    /// Also remove plans; without this option, plans are refused
     #[arg(long)]
     pub(crate) yes: bool,
     /// Also remove steps that are claimed or in progress, steps whose dependents cannot be updated, and files that are not

@@ -119,7 +119,7 @@ fn line(claim: &SharedClaim, now: time::Time) -> String {
         (claim.unsettled, "unsettled"),
         (claim.lost, "taken over"),
         (claim.lapsed, "lapsed"),
-        (claim.ended_nowhere, "its branch is gone"),
+        (claim.ended_nowhere, "its branch is not at the remote"),
         (ended && !claim.ended_nowhere && !claim.unsettled, "not merged"),
     ];
     let marks: String = marks.iter().filter(|it| it.0).map(|it| format!(", {}", paint(BAD, it.1))).collect();
