@@ -148,11 +148,20 @@ impl Blobs<'_> {
         self.find(oid.as_str().as_bytes())?.ok_or_else(missing)
     }
 
-    /// Like [`Self::read`], by any name such as `OID:path`; `None` if there is no such file, or if it is too large.
+    /// Like [`Self::read`], by any name such as `OID:path`; `None` if there is no such file, if it is too large, or if a
+    /// partial clone lacks it.
     pub fn find(&self, name: &[u8]) -> Result<Option<Vec<u8>>, GitError> {
         let running = self.running.take();
         let mut objects = running.map_or_else(|| CatFile::open(self.git), Ok)?;
-        let found = objects.read(name)?;
+        let found = match objects.read(name) {
+            Err(_) if objects.has_ended => {
+                return match objects.stream.into_inner().finish().map_err(not_fetched) {
+                    Err(GitError::NotFetched { .. }) => Ok(None),
+                    ended => ended.and(Err(GitError::unexpected("cat-file", "an answer ended early"))),
+                };
+            }
+            found => found?,
+        };
         // After an error this line is not reached, and the process is not used again: its next output could belong to
         // another object.
         self.running.replace(Some(objects));

@@ -35,6 +35,11 @@ pub enum GitError {
     Unexpected { command: &'static str, what: String },
 }
 
+const NOT_FETCHED: &str = "in a partial clone, `git log -p --all -- plans` fetches what is missing";
+
+/// What git says if it needs an object that a partial clone lacks.
+const LACKING: [&str; 3] = ["from promisor remote", "unable to read tree", "not a tree object"];
+
 impl GitError {
     pub(super) fn unexpected(command: &'static str, what: impl Into<String>) -> Self {
         Self::Unexpected { command, what: what.into() }
@@ -76,9 +81,8 @@ impl GitError {
                 "`git log --oneline --all` lists commits, `git branch --all` lists branches"
             }
             Self::TimedOut { .. } => "try again; if it happens again, run `git status` and `git fsck`",
-            Self::NotFetched { .. } => {
-                "in a partial clone, `git log -p --all -- plans` fetches what is missing"
-            }
+            Self::NotFetched { .. } => NOT_FETCHED,
+            Self::Failed { text, .. } if LACKING.iter().any(|it| text.contains(it)) => NOT_FETCHED,
             Self::Refused { hint, .. } => hint,
             _ => return None,
         };

@@ -1,5 +1,6 @@
 //! Entries of trees and of the index.
 
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -109,6 +110,12 @@ impl Git {
     /// The entries of conflicts: stages 1 to 3.
     pub fn unmerged_entries(&self, paths: &[impl AsRef<Path>]) -> Result<Vec<IndexEntry>, GitError> {
         self.list_index("--unmerged", paths)
+    }
+
+    /// The paths below `directory` that a sparse checkout leaves out of the working tree.
+    pub fn left_out(&self, directory: &Path) -> Result<BTreeSet<Vec<u8>>, GitError> {
+        let listed = self.call(&["ls-files", "-t", "-z"]).paths([directory]).run()?;
+        Ok(listed.split(|it| *it == 0).filter_map(|it| it.strip_prefix(b"S ")).map(<[u8]>::to_vec).collect())
     }
 
     fn list_index(&self, which: &str, paths: &[impl AsRef<Path>]) -> Result<Vec<IndexEntry>, GitError> {

@@ -96,7 +96,7 @@ pub fn check(context: &Context, request: &CheckRequest) -> Result<CheckReport, E
     let mut problems = problems::all(context, &plans, beside);
     problems.extend(names_not_utf8(context));
     if request.git {
-        problems.extend(changed_after_removal::problems(context)?);
+        problems.extend(changed_after_removal::find(context)?.problems());
         problems.extend(foreign::problems(context, &plans));
     }
     problems.sort_unstable();

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::api::context::Context;
 use crate::api::error::Error;
 use crate::api::views::shown_path;
-use crate::git::{Git, LineMerge, Oid};
+use crate::git::{Git, Head, LineMerge, Oid};
 use crate::plan::merge::{self, Versions};
 
 #[derive(Debug, Clone, Serialize)]
@@ -50,16 +50,23 @@ type Files = BTreeMap<Vec<u8>, Oid>;
 /// Checks the merge that a revision names. Without a revision, checks the last merge in the history of `HEAD`, which may be
 /// `HEAD` itself.
 pub fn git_review(context: &Context, revision: Option<&str>) -> Result<GitReviewReport, Error> {
-    let git = Git::at(context.plans.root())?;
+    let (git, Head { is_shallow, .. }) = Git::with_head(context.plans.root())?;
     let merge = match revision {
         Some(revision) => git.revision(revision)?,
-        None => last_merge(&git)?,
+        None => last_merge(&git, is_shallow)?,
     };
     let parent = |nth: u32| git.find_revision(&format!("{merge}^{nth}"));
-    let (Some(ours), Some(theirs)) = (parent(1)?, parent(2)?) else {
+    let (ours, theirs) = (parent(1)?, parent(2)?);
+    if is_shallow && ours.is_none() {
+        return Err(cut_off(&format!("lacks the parents of `{merge}`")));
+    }
+    let (Some(ours), Some(theirs)) = (ours, theirs) else {
         return Err(Error::usage(format!("`{merge}` is not a merge"), "name a commit with two parents"));
     };
     let base = git.merge_base(&ours, &theirs)?;
+    if is_shallow && base.is_none() {
+        return Err(cut_off(&format!("lacks the common ancestor of the parents of `{merge}`")));
+    }
     let plans = git.relative(context.plans.root()).unwrap_or_default();
     let files = |commit: &Oid| -> Result<Files, Error> {
         let below = if plans.as_os_str().is_empty() { Vec::new() } else { vec![&plans] };
@@ -107,8 +114,16 @@ pub fn git_review(context: &Context, revision: Option<&str>) -> Result<GitReview
     Ok(report)
 }
 
-fn last_merge(git: &Git) -> Result<Oid, Error> {
-    let none = || Error::usage("the history of HEAD contains no merge", "name a merge commit");
+fn cut_off(how: &str) -> Error {
+    let hint = "`git fetch --unshallow` fetches the rest of the history";
+    Error::conflict("not-checked", format!("the clone is shallow and {how}"), hint)
+}
+
+fn last_merge(git: &Git, is_shallow: bool) -> Result<Oid, Error> {
+    let none = || match is_shallow {
+        true => cut_off("its part of the history contains no merge with parents"),
+        false => Error::usage("the history of HEAD contains no merge", "name a merge commit"),
+    };
     let Some(head) = git.head_commit()? else { return Err(none()) };
     let line = git.call(&["rev-list", "--merges", "--max-count=1"]).oids([&head]).line()?;
     Oid::read(line.as_bytes()).ok_or_else(none)

@@ -75,6 +75,7 @@ codes! {
     ClaimedTwice "claimed-twice" Warning Allowed,
     WaitsForOpen "waits-for-open" Warning Allowed,
     ChangedAfterRemoval "changed-after-removal" Warning Allowed,
+    NotChecked "not-checked" Warning Allowed,
     EndedNowhere "ended-nowhere" Warning Allowed,
     TimeInFuture "time-in-future" Warning Allowed,
     TakenBack "taken-back" Warning Allowed,

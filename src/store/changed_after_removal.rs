@@ -47,16 +47,67 @@ pub(crate) enum Way {
     Archived,
 }
 
-/// The problems that `check --git` adds.
-pub(crate) fn problems(context: &Context) -> Result<Vec<Problem>, Error> {
-    Ok(find(context)?.iter().map(Changed::problem).collect())
+/// What a clone lacks, so that a copy cannot be compared with the version that was removed.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Lack {
+    /// The commit that removed the step.
+    History,
+    /// The text of the version that was removed.
+    Version,
+    /// The copy itself.
+    File,
+}
+
+/// The result of [`find`].
+#[derive(Default)]
+pub(crate) struct Search {
+    pub(crate) changed: Vec<Changed>,
+    /// The copies that could not be compared, each with its path in the plans directory.
+    unchecked: BTreeMap<Lack, Vec<(StepId, PathBuf)>>,
+    archive: PathBuf,
+}
+
+impl Search {
+    /// The problems that `check --git` adds.
+    pub(crate) fn problems(&self) -> Vec<Problem> {
+        self.changed.iter().map(Changed::problem).chain(self.unchecked(&|_, _| true)).collect()
+    }
+
+    /// A problem for each reason why copies could not be compared. Only the copies that `is_meant` accepts count.
+    pub(crate) fn unchecked<'a>(
+        &'a self,
+        is_meant: &'a dyn Fn(&StepId, &Path) -> bool,
+    ) -> impl Iterator<Item = Problem> + 'a {
+        self.unchecked.iter().filter_map(move |(lack, copies)| {
+            let copies: Vec<_> = copies.iter().filter(|(id, path)| is_meant(id, path)).collect();
+            let ids: Vec<_> = copies.iter().map(|(id, _)| format!("`{id}`")).collect();
+            let path = copies.first()?.1.to_string_lossy();
+            let message = format!("it is not known whether {} changed after the removal", few(&ids, MOST));
+            let archive = shell_word(&self.archive.display());
+            let (why, hint) = match lack {
+                Lack::History => (
+                    "the clone is shallow",
+                    "`git fetch --unshallow` fetches the rest of the history".to_owned(),
+                ),
+                Lack::Version => (
+                    "in this partial clone, old versions are missing",
+                    format!("`git log -p --all -- {archive}` fetches what is missing"),
+                ),
+                Lack::File => (
+                    "the sparse checkout leaves out the files",
+                    format!("`git sparse-checkout add {archive}` adds them"),
+                ),
+            };
+            Some(Problem::of_file(&path, Code::NotChecked, format!("{message}: {why}"), hint))
+        })
+    }
 }
 
 /// Finds the copies that differ from the version that was removed. If no such difference is known, the copy of a removed
 /// step is found if it has attempts, notes or confirmations that are later than the removal. [`Changed::unless_carried`]
 /// then leaves out some squashed steps. Also finds the steps that were added after their plan was archived or removed.
-pub(crate) fn find(context: &Context) -> Result<Vec<Changed>, Error> {
-    let git = Git::at(context.plans.root())?;
+pub(crate) fn find(context: &Context) -> Result<Search, Error> {
+    let (git, head) = Git::with_head(context.plans.root())?;
     let plans = git.relative(context.plans.root()).unwrap_or_default();
     let archive = plans.join(ARCHIVE);
     let inside = |path: &[u8]| {
@@ -70,29 +121,51 @@ pub(crate) fn find(context: &Context) -> Result<Vec<Changed>, Error> {
         .filter_map(|it| Some((inside(&it.path)?, it.oid)))
         .collect();
     let removed_as = if copies.is_empty() { BTreeMap::new() } else { removed_as(&git, &archive, &inside)? };
-    let (mut found, blobs) = (Vec::new(), git.blobs());
+    let (mut found, mut absent, blobs) = (Search::default(), Vec::new(), git.blobs());
     let from_merges = from_merges(&git, &archive, &copies, &removed_as, &inside)?;
     for ((copy, path), oid) in copies {
-        let before = removed_as.get(&path).filter(|it| **it != oid);
+        let first = removed_as.get(&path);
+        let before = first.map(|it| &it.oid).filter(|it| **it != oid);
         let is_from_merge = from_merges.contains(&path);
-        if before.is_none() && copy.removed_at.is_none() && !is_from_merge {
+        // In a shallow clone, the oldest commits seem to create all files.
+        let is_cut = head.is_shallow && first.is_some_and(|it| it.is_in_root);
+        if before.is_none() && copy.removed_at.is_none() && !is_from_merge && !is_cut {
             continue;
         }
-        // If the file is gone, the step was restored.
-        let Ok(now) = context.plans.read(&path).map(|it| it.bytes) else { continue };
-        // A partial clone can lack the version.
-        let before = before.map(|it| blobs.find(it.as_str().as_bytes())).transpose()?.flatten();
-        let before = before.filter(|it| !same_lines(it, &now));
+        let Ok(now) = context.plans.read(&path).map(|it| it.bytes) else {
+            absent.push((copy.id, path));
+            continue;
+        };
+        let text = before.map(|it| blobs.find(it.as_str().as_bytes())).transpose()?.flatten();
+        let lacks_text = before.is_some() && text.is_none();
+        let before = text.filter(|it| !same_lines(it, &now));
         let changes = changes(before.as_deref(), &now, copy.removed_at);
         let way = copy.way(context, &path, &now);
-        let is_new = || match way {
-            Way::Archived | Way::WithPlan(_) => is_new(&blobs, &removed_as, &path, &now),
-            Way::Alone | Way::Squashed(_) => Ok(false),
+        let is_new = match way {
+            Way::Archived | Way::WithPlan(_) if is_from_merge && changes.is_empty() => {
+                is_new(&blobs, &removed_as, &path, &now)?
+            }
+            _ => Some(false),
         };
-        if !changes.is_empty() || is_from_merge && is_new()? {
-            found.extend(Changed { id: copy.id, path, way, before, now, changes }.unless_carried(context));
+        if !changes.is_empty() || is_new == Some(true) {
+            found
+                .changed
+                .extend(Changed { id: copy.id, path, way, before, now, changes }.unless_carried(context));
+        } else if lacks_text || is_new.is_none() {
+            found.unchecked.entry(Lack::Version).or_default().push((copy.id, path));
+        } else if is_cut {
+            found.unchecked.entry(Lack::History).or_default().push((copy.id, path));
         }
     }
+    if !absent.is_empty() {
+        // If a file is gone, the step was restored, unless a sparse checkout leaves the file out.
+        let left_out = git.left_out(&archive)?;
+        absent.retain(|(_, path)| left_out.contains(plans.join(path).as_os_str().as_bytes()));
+    }
+    if !absent.is_empty() {
+        found.unchecked.insert(Lack::File, absent);
+    }
+    found.archive = archive;
     Ok(found)
 }
 
@@ -100,8 +173,15 @@ pub(crate) fn find(context: &Context) -> Result<Vec<Changed>, Error> {
 /// `None` if the path is not that of a step's copy.
 type Inside<'a> = &'a dyn Fn(&[u8]) -> Option<(Copy, PathBuf)>;
 
+/// The first version of a copy.
+struct First {
+    oid: Oid,
+    /// Whether the commit that made it has no parent.
+    is_in_root: bool,
+}
+
 /// The first version of each copy. If a plan was restored and archived again, its last archiving counts.
-fn removed_as(git: &Git, archive: &Path, inside: Inside<'_>) -> Result<BTreeMap<PathBuf, Oid>, Error> {
+fn removed_as(git: &Git, archive: &Path, inside: Inside<'_>) -> Result<BTreeMap<PathBuf, First>, Error> {
     let of: Vec<_> = git.head_commit()?.into_iter().collect();
     let mut first = BTreeMap::new();
     if of.is_empty() {
@@ -112,12 +192,13 @@ fn removed_as(git: &Git, archive: &Path, inside: Inside<'_>) -> Result<BTreeMap<
     // could then omit the commit that removed a step.
     let options = vec!["--diff-filter=A", "--full-history"];
     for entry in git.log(&LogQuery { of, paths, options, ..LogQuery::default() })?.all()? {
+        let is_in_root = entry.parents.is_empty();
         for change in entry.changes {
             let Some((copy, path)) = inside(&change.path) else { continue };
             // The newest entry comes first. The directory of a removal has the time in its name and is created only
             // once, so for its files the oldest entry counts.
             if copy.removed_at.is_some() || !first.contains_key(&path) {
-                first.insert(path, change.new);
+                first.insert(path, First { oid: change.new, is_in_root });
             }
         }
     }
@@ -129,7 +210,7 @@ fn from_merges(
     git: &Git,
     archive: &Path,
     copies: &[((Copy, PathBuf), Oid)],
-    removed_as: &BTreeMap<PathBuf, Oid>,
+    removed_as: &BTreeMap<PathBuf, First>,
     inside: Inside<'_>,
 ) -> Result<BTreeSet<PathBuf>, Error> {
     let directories: BTreeSet<_> = removed_as.keys().filter_map(|it| it.parent()).collect();
@@ -144,20 +225,21 @@ fn from_merges(
 }
 
 /// Whether no step that was archived or removed together with the plan is this step. If one side of a merge moved a step
-/// and the other side archived the plan, the copy with the new number is not a new step.
+/// and the other side archived the plan, the copy with the new number is not a new step. `None` if a partial clone lacks the
+/// text of such a step.
 fn is_new(
     blobs: &Blobs<'_>,
-    removed_as: &BTreeMap<PathBuf, Oid>,
+    removed_as: &BTreeMap<PathBuf, First>,
     path: &Path,
     now: &[u8],
-) -> Result<bool, Error> {
-    for (_, oid) in removed_as.iter().filter(|it| it.0.parent() == path.parent()) {
-        let Some(removed) = blobs.find(oid.as_str().as_bytes())? else { continue };
+) -> Result<Option<bool>, Error> {
+    for (_, first) in removed_as.iter().filter(|it| it.0.parent() == path.parent()) {
+        let Some(removed) = blobs.find(first.oid.as_str().as_bytes())? else { return Ok(None) };
         if merge::likeness(&removed, now) > 0 || merge::holds_step(now, &removed) {
-            return Ok(false);
+            return Ok(Some(false));
         }
     }
-    Ok(true)
+    Ok(Some(true))
 }
 
 /// A step's file in the archive, identified by its path.

@@ -223,3 +223,73 @@ fn a_step_that_was_added_to_a_plan_that_another_branch_archived_or_removed_is_re
         }
     }
 }
+
+#[test]
+fn steps_that_a_clone_cannot_check_are_named() {
+    for line in ["remove auth:2", "archive auth"] {
+        let repository = repository(Driver::None);
+        repository.git("commit -q --allow-empty -m more");
+        repository.git("checkout -q -b theirs");
+        repository.planwatch("done auth:2 -m Tables").ok_code();
+        repository.commit(&[]);
+        repository.git("checkout -q main");
+        later(&repository, line);
+        repository.commit(&[]);
+        repository.git("merge -q --no-edit theirs");
+        repository.git("config uploadpack.allowFilter true");
+        let origin = format!("file://{}", repository.place.work().display());
+        let clones: [(&str, &[&str], &str); 4] = [
+            ("--depth 1", &["fetch", "-q", "--unshallow"], "git fetch --unshallow"),
+            ("--filter=blob:none", &["log", "-p", "--quiet", "--all"], "git log -p --all -- plans/_archive"),
+            (
+                "--sparse",
+                &["sparse-checkout", "add", "plans/_archive"],
+                "git sparse-checkout add plans/_archive",
+            ),
+            // The history is complete for the removal.
+            ("--depth 3", &["status"], ""),
+        ];
+        for (options, mend, command) in clones {
+            let name = options.replace(' ', "");
+            repository.git(&format!("clone -q {options} {origin} ../{name}"));
+            let clone = repository.place.work().join(format!("../{name}"));
+            let git = |words: &[&str]| repository.place.git_at(&clone, 0, words);
+            if options == "--sparse" {
+                git(&["sparse-checkout", "set", "plans/auth"]);
+                repository.place.write(&format!("../{name}/plans/new/plan.md"), LIST);
+            }
+            let check = || repository.planwatch(&format!("-C ../{name} check --git --json"));
+            let restore =
+                || repository.planwatch(&format!("-C ../{name} git resolve --restore auth:2 --dry-run"));
+            if !command.is_empty() {
+                let (found, refused) = (check(), restore());
+                assert_eq!(found.code, 0, "{found:?}");
+                assert!(found.stdout.contains("not-checked") && found.stdout.contains(command), "{found:?}");
+                assert!(found.stdout.contains("auth:2"), "{found:?}");
+                assert!(
+                    refused.stderr.contains("not-checked") && refused.stderr.contains(command),
+                    "{refused:?}"
+                );
+            }
+            git(mend);
+            let found = check();
+            assert!(!found.stdout.contains("not-checked"), "{line} {options}: {found:?}");
+            assert!(found.stdout.contains("changed-after-removal"), "{line} {options}: {found:?}");
+            assert_eq!(restore().code, 0, "{line} {options}");
+        }
+    }
+}
+
+#[test]
+fn a_merge_whose_parents_a_shallow_clone_lacks_is_not_compared() {
+    let repository = merged(Driver::None, "remove auth:2");
+    let origin = format!("file://{}", repository.place.work().display());
+    repository.git(&format!("clone -q --depth 1 {origin} ../shallow"));
+    for (line, words) in [("", "contains no merge"), (" HEAD", "lacks the parents of")] {
+        let refused = repository.planwatch(&format!("-C ../shallow git resolve --check{line}"));
+        assert_eq!(refused.code, 4, "{refused:?}");
+        assert!(refused.stderr.contains(words) && refused.stderr.contains("--unshallow"), "{refused:?}");
+    }
+    repository.place.git_at(&repository.place.work().join("../shallow"), 0, &["fetch", "-q", "--unshallow"]);
+    repository.planwatch("-C ../shallow git resolve --check").ok_code();
+}

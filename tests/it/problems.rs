@@ -10,10 +10,11 @@ use planwatch::plan::problem::Code;
 use crate::support::Place;
 
 /// Codes that depend on changed decisions, claims or git's history. Other tests cover them.
-const ELSEWHERE: [Code; 5] = [
+const ELSEWHERE: [Code; 6] = [
     Code::DecisionRewritten,
     Code::TakenBack,
     Code::ChangedAfterRemoval,
+    Code::NotChecked,
     Code::EndedNowhere,
     Code::NameNotUtf8,
 ];

@@ -46,19 +46,23 @@ pub(super) fn restore(context: &Context, name: &str, mode: Mode) -> Result<GitRe
 
 /// Finds the removed step by its id or the path of its file.
 fn named(context: &Context, name: &str) -> Result<Changed, Error> {
-    let shown = |it: &Changed| shown_path(&context.root_name(), &it.path.to_string_lossy());
+    let shown = |it: &Path| shown_path(&context.root_name(), &it.to_string_lossy());
     let id = id::read_step_id(name);
     let is_named =
-        |it: &Changed| Some(&it.id) == id.as_ref() || shown(it) == name || it.path == Path::new(name);
-    let mut all: Vec<_> = changed_after_removal::find(context)?.into_iter().filter(is_named).collect();
+        |of: &StepId, path: &Path| Some(of) == id.as_ref() || shown(path) == name || path == Path::new(name);
+    let mut search = changed_after_removal::find(context)?;
+    let mut all: Vec<_> = search.changed.extract_if(.., |it| is_named(&it.id, &it.path)).collect();
     if all.len() > 1 {
-        let paths: Vec<_> = all.iter().map(|it| format!("`{}`", shown(it))).collect();
+        let paths: Vec<_> = all.iter().map(|it| format!("`{}`", shown(&it.path))).collect();
         let message = format!("{} removed files of `{name}` changed after their removal", all.len());
         return Err(Error::conflict(
             "which-step",
             message,
             format!("name one of {}", few(&paths, paths.len())),
         ));
+    }
+    if let Some(unchecked) = search.unchecked(&is_named).next().filter(|_| all.is_empty()) {
+        return Err(Error::conflict("not-checked", unchecked.message, unchecked.hint));
     }
     let message = format!("no removed step `{name}` changed after its removal");
     let hint = "`planwatch check --git` lists the removed steps that changed; `planwatch undo` undoes a removal made on this machine";
