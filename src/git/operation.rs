@@ -44,24 +44,26 @@ impl Git {
         // The commit before the rebase is read from the reflog of the branch, not from that of `HEAD`:
         // `git rebase UPSTREAM BRANCH` can start while another branch is checked out, and the reflog of `HEAD` then shows
         // the commit of that branch.
-        let before = read_commit_before_rebase(&self.reflog(&branch, 2)?);
+        let before = read_commit_before_rebase(&self.reflog(&branch, 100)?);
         Ok(before.map(|it| (onto, it)))
     }
 
     /// Whether `HEAD` is a commit that has just been cherry-picked.
     pub fn is_picked(&self) -> Result<bool, GitError> {
-        let log = self.reflog("HEAD", 1)?;
+        let log = self.reflog("HEAD", 100)?;
         let why = log.split_once(' ').map_or("", |it| it.1);
         Ok(why.starts_with("cherry-pick") || why.starts_with("commit (cherry-pick)"))
     }
 
     /// Reads the last `count` entries of the reflog of a reference. Each line has a commit and the reason of the change; the
-    /// newest line comes first.
+    /// newest line comes first. Entries that do not move the reference are left out.
     fn reflog(&self, reference: &str, count: usize) -> Result<String, GitError> {
         let count = format!("--max-count={count}");
         let fixed = ["log", "--walk-reflogs", "--no-show-signature", "--format=%H %gs"];
         let ran = self.call(&[&fixed[..], &[&count, reference, "--"]].concat()).output()?;
-        Ok(String::from_utf8_lossy(&ran.stdout).into_owned())
+        // `git stash` and `git reset` add an entry although `HEAD` stays the same.
+        let log = String::from_utf8_lossy(&ran.stdout);
+        Ok(log.split_inclusive('\n').filter(|it| !it.ends_with(" reset: moving to HEAD\n")).collect())
     }
 
     fn has_reftable(&self) -> bool {

@@ -31,6 +31,13 @@ pub enum StatusKind {
     Untracked,
 }
 
+impl FileStatus {
+    /// Whether the file is staged as it is in the working tree.
+    pub fn is_only_staged(&self) -> bool {
+        matches!(self.kind, StatusKind::Tracked { is_staged: true, is_changed: false, .. })
+    }
+}
+
 /// Reads the output of `status --porcelain=v2 -z --no-renames`.
 pub fn read_status(bytes: &[u8]) -> Result<Vec<FileStatus>, GitError> {
     let lines = bytes.split(|it| *it == 0).filter(|it| !it.is_empty() && it[0] != b'#');

@@ -27,7 +27,7 @@ mod renamed;
 mod renumber;
 mod restore;
 
-use merging::Merging;
+use merging::{Finished, Merging};
 
 #[derive(Debug, Clone, Default)]
 pub struct GitResolveRequest {
@@ -46,6 +46,9 @@ pub struct GitResolveReport {
     pub dry_run: bool,
     pub files: Vec<ResolvedFile>,
     pub diff: String,
+    /// Plan files with uncommitted changes. Because of them, the last merge, cherry-pick or rebase was not examined.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub not_examined_because_of: Vec<String>,
 }
 
 /// A file that git left in conflict, a file without a conflict that this command repaired, or the file that `--restore` is
@@ -67,10 +70,10 @@ impl GitResolveReport {
         json!(self)
     }
 
-    /// 1 if a person still has to resolve a file.
+    /// 1 if a person still has to resolve a file, or if the last merge was not examined.
     pub fn exit_code(&self) -> u8 {
         let is_done = |it: &ResolvedFile| matches!(it.state, "resolved" | "restored" | "carried");
-        u8::from(!self.files.iter().all(is_done))
+        u8::from(!self.files.iter().all(is_done) || !self.not_examined_because_of.is_empty())
     }
 }
 
@@ -189,12 +192,21 @@ pub fn git_resolve(context: &Context, request: &GitResolveRequest) -> Result<Git
     let mut resolving = Resolving { context, git: &git, blobs: git.blobs(), lines, plans, merging };
     let all = resolving.conflicted()?;
     let wanted = resolving.wanted(request, &all)?;
+    let mut uncommitted = Vec::new();
     if wanted.is_empty() && request.paths.is_empty() && !is_under_way {
-        resolving.merging = Merging::finished(&git, &resolving.plans)?;
+        match Merging::finished(&git, &resolving.plans)? {
+            Finished::None => {}
+            Finished::Known(merging) => resolving.merging = Some(merging),
+            Finished::Uncommitted(paths) => {
+                let inside = |it: &PathBuf| it.strip_prefix(&resolving.plans).unwrap_or(it).to_path_buf();
+                uncommitted = paths.iter().map(|it| resolving.shown(&inside(it))).collect();
+            }
+        }
     }
     if wanted.is_empty() && (!request.paths.is_empty() || !is_under_way && resolving.merging.is_none()) {
         let dry_run = request.mode == Mode::DryRun;
-        return Ok(GitResolveReport { dry_run, files: Vec::new(), diff: String::new() });
+        let (files, diff) = (Vec::new(), String::new());
+        return Ok(GitResolveReport { dry_run, files, diff, not_examined_because_of: uncommitted });
     }
     // A file that git wrote a moment ago looks as if an editor were still saving it.
     let (mut done, written) = (Done::default(), Planned::default());
@@ -211,7 +223,13 @@ pub fn git_resolve(context: &Context, request: &GitResolveRequest) -> Result<Git
     }
     resolved?;
     done.files.sort_unstable_by(|a, b| a.path.cmp(&b.path));
-    Ok(GitResolveReport { dry_run: request.mode == Mode::DryRun, files: done.files, diff: done.diff })
+    let Done { files, diff, .. } = done;
+    Ok(GitResolveReport {
+        dry_run: request.mode == Mode::DryRun,
+        files,
+        diff,
+        not_examined_because_of: Vec::new(),
+    })
 }
 
 impl Resolving<'_> {

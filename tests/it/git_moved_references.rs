@@ -239,3 +239,47 @@ fn a_dependency_in_a_later_commit_follows_a_step_that_the_rebase_renumbered() {
         }
     }
 }
+
+#[test]
+fn an_operation_is_not_examined_while_plan_files_have_uncommitted_changes() {
+    for operation in ["merge -q --no-edit theirs", "rebase -q theirs --autostash"] {
+        let [one, two, four] =
+            [("1", "One"), ("2", "Two"), ("4", "Four")].map(|(n, it)| step(&format!("auth:{n}"), it));
+        let plan = "---\nstatus: active\n---\n# Plan\n";
+        let repository =
+            Repository::new(Driver::Configured, &[(PLAN, plan), (ONE, &one), (TWO, &two), (FOUR, &four)]);
+        repository.git("checkout -q -b theirs");
+        repository.planwatch("move auth:2 --to 7").ok();
+        repository.commit(&[]);
+        repository.git("checkout -q main");
+        repository.planwatch("set auth:4 depends+=2").ok();
+        repository.commit(&[]);
+        repository.planwatch("note auth:1 early").ok();
+        repository.git(operation);
+        let ran = repository.planwatch("git resolve");
+        assert_eq!((ran.code, ran.stdout.as_str()), (1, "No plan file is in conflict.\n"), "{ran:?}");
+        assert!(
+            ran.stderr.contains("not examined") && ran.stderr.contains("`plans/auth/step-1.md`"),
+            "{ran:?}"
+        );
+        let json = repository.planwatch("git resolve --json");
+        assert_eq!(json.code, 1, "{json:?}");
+        assert!(json.stdout.contains("\"not_examined_because_of\":[\"plans/auth/step-1.md\"]"), "{json:?}");
+        // The steps of the hint.
+        repository.git("stash -q -u");
+        assert!(
+            repository.planwatch("git resolve").ok().contains("step 2 was moved and is now 7"),
+            "{operation}"
+        );
+        assert_eq!(repository.planwatch("git resolve").ok(), "No plan file is in conflict.\n", "only staged");
+        repository.commit(&[]);
+        repository.git("stash pop -q");
+        assert!(repository.place.text(ONE).contains("early"));
+        assert!(repository.place.text(FOUR).contains("7"), "{operation}");
+        assert_eq!(
+            repository.planwatch("git resolve").ok(),
+            "No plan file is in conflict.\n",
+            "no merge is the last"
+        );
+    }
+}

@@ -76,6 +76,7 @@ fn git_resolve() -> Object {
         .field("dry_run", flag())
         .field("files", list(file.closed()))
         .field("diff", text())
+        .optional("not_examined_because_of", list(text()))
         .optional("kept", list(part("Kept")))
         .optional("not_recorded", flag())
 }

@@ -1,9 +1,11 @@
 //! The commits of a merge, a rebase or a cherry-pick.
 
-use std::path::Path;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
 
 use crate::api::error::Error;
-use crate::git::{Found, Git, LogQuery, Oid, RawChange};
+use crate::git::{FileStatus, Found, Git, LogQuery, Oid, RawChange};
 
 pub(super) struct Merging {
     pub(super) ours: Oid,
@@ -19,6 +21,15 @@ pub(super) struct Merging {
     /// Whether `HEAD` is the result of a cherry-pick. Then THEIRS is `HEAD` and OURS is its parent, so THEIRS contains all
     /// of OURS.
     pub(super) is_picked: bool,
+}
+
+/// The last operation, which git has finished.
+pub(super) enum Finished {
+    None,
+    Known(Merging),
+    /// The operation is not examined, because these plan files have changes that are neither committed nor staged. The paths
+    /// are relative to the repository's root.
+    Uncommitted(Vec<PathBuf>),
 }
 
 impl Merging {
@@ -44,9 +55,9 @@ impl Merging {
 
     /// The commits of a finished operation, even if git found no conflict in it: the rebase that has just ended, or the
     /// merge or cherry-pick that made `HEAD`. None if there is no such operation, if the merge has more than two parents,
-    /// or if the sides have no common ancestor. Also none if plan files have uncommitted changes, because these may
+    /// or if the sides have no common ancestor. It is not examined if plan files have uncommitted changes, because these may
     /// correct what the operation did.
-    pub(super) fn finished(git: &Git, plans: &Path) -> Result<Option<Self>, Error> {
+    pub(super) fn finished(git: &Git, plans: &Path) -> Result<Finished, Error> {
         let rebased = git.last_rebase()?;
         let is_rebase = rebased.is_some();
         let is_picked = !is_rebase && git.is_picked()?;
@@ -56,15 +67,33 @@ impl Merging {
             None if git.find_revision("HEAD^3")?.is_some() => None,
             None => git.find_revision("HEAD^1")?.zip(git.find_revision("HEAD^2")?),
         };
-        let Some((ours, theirs)) = sides else { return Ok(None) };
-        if !git.status(&[plans])?.is_empty() {
-            return Ok(None);
+        let Some((ours, theirs)) = sides else { return Ok(Finished::None) };
+        let Some(base) = git.merge_base(&ours, &theirs)? else { return Ok(Finished::None) };
+        let changes = git.status(&[plans])?;
+        if !changes.is_empty() {
+            // Files that are only staged come from an earlier run of this command, or from a person who corrected the result.
+            let left: Vec<_> = changes.iter().filter(|it| !it.is_only_staged()).map(path_of).collect();
+            let is_of_plans = !left.is_empty()
+                && (is_picked || differ(git, &base, &ours, plans)?)
+                && differ(git, &base, &theirs, plans)?;
+            return Ok(if is_of_plans { Finished::Uncommitted(left) } else { Finished::None });
         }
-        let Some(base) = git.merge_base(&ours, &theirs)? else { return Ok(None) };
         let replayed = is_rebase.then(|| written_since(git, &ours, plans)).transpose()?;
         let has_left_out_merges = is_rebase && has_merges(git, &base, &theirs)?;
-        Ok(Some(Self { replayed, has_left_out_merges, is_picked, ..Self::of(ours, theirs, base) }))
+        let of = Self::of(ours, theirs, base);
+        Ok(Finished::Known(Self { replayed, has_left_out_merges, is_picked, ..of }))
     }
+}
+
+fn path_of(it: &FileStatus) -> PathBuf {
+    PathBuf::from(OsStr::from_bytes(&it.path))
+}
+
+/// Whether two commits have different plan files.
+fn differ(git: &Git, one: &Oid, other: &Oid, plans: &Path) -> Result<bool, Error> {
+    let paths = Some(plans).filter(|it| !it.as_os_str().is_empty());
+    let call = git.call(&["diff-tree", "-r", "--quiet"]).oids([one, other]).paths(paths);
+    Ok(call.output()?.code == 1)
 }
 
 fn has_merges(git: &Git, since: &Oid, until: &Oid) -> Result<bool, Error> {

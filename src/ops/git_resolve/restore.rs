@@ -83,7 +83,8 @@ fn report(
     };
     let path = shown(&found.path);
     let file = ResolvedFile { path, state, decided: vec![decided], renumbered: None };
-    GitResolveReport { dry_run: mode == Mode::DryRun, files: vec![file], diff }
+    let dry_run = mode == Mode::DryRun;
+    GitResolveReport { dry_run, files: vec![file], diff, not_examined_because_of: Vec::new() }
 }
 
 /// Restores the archived plan, as `archive --restore` does.

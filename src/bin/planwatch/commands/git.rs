@@ -67,6 +67,17 @@ fn resolve(session: &Session, args: GitResolve) -> Result<u8, Failure> {
     } else {
         session.output.report(&resolved(&report))?;
     }
+    if !report.not_examined_because_of.is_empty() {
+        let paths: Vec<_> = report.not_examined_because_of.iter().map(|it| format!("`{it}`")).collect();
+        let files = "plan files have uncommitted changes";
+        session.output.warn(&format!(
+            "the last merge or rebase was not examined, because {files}: {}",
+            paths.join(", ")
+        ));
+        session.output.hint(
+            "`git stash -u` puts them aside; run `planwatch git resolve` again, commit what it changed, then run `git stash pop`",
+        );
+    }
     Ok(report.exit_code())
 }
 
