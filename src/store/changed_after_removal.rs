@@ -19,6 +19,7 @@ use crate::plan::problem::{Code, Problem};
 use crate::plan::step_number::StepNumber;
 use crate::plan::time::Time;
 use crate::store::removed::{self, ARCHIVE};
+use crate::text::front_matter;
 use crate::text::typed::shell_word;
 
 /// A removed step that was changed after its removal, or a step that was added to an archived or removed plan.
@@ -33,6 +34,10 @@ pub(crate) struct Changed {
     /// The changes since the removal, each in a few words. Empty if the step was added after its plan was archived or
     /// removed.
     changes: Vec<String>,
+    /// The commit that made the version that was removed.
+    removed_by: Option<Oid>,
+    /// For a squashed step, whether the step that replaced it has all of its attempts, notes and confirmations.
+    pub(crate) is_carried: bool,
 }
 
 /// How a step was removed.
@@ -65,12 +70,14 @@ pub(crate) struct Search {
     /// The copies that could not be compared, each with its path in the plans directory.
     unchecked: BTreeMap<Lack, Vec<(StepId, PathBuf)>>,
     archive: PathBuf,
+    /// The plans directory, relative to the repository's root.
+    pub(crate) plans: PathBuf,
 }
 
 impl Search {
     /// The problems that `check --git` adds.
     pub(crate) fn problems(&self) -> Vec<Problem> {
-        self.changed.iter().map(Changed::problem).chain(self.unchecked(&|_, _| true)).collect()
+        self.changed.iter().map(|it| it.problem(&self.plans)).chain(self.unchecked(&|_, _| true)).collect()
     }
 
     /// A problem for each reason why copies could not be compared. Only the copies that `is_meant` accepts count.
@@ -148,9 +155,9 @@ pub(crate) fn find(context: &Context) -> Result<Search, Error> {
             _ => Some(false),
         };
         if !changes.is_empty() || is_new == Some(true) {
-            found
-                .changed
-                .extend(Changed { id: copy.id, path, way, before, now, changes }.unless_carried(context));
+            let (id, removed_by) = (copy.id, first.map(|it| it.commit.clone()));
+            let changed = Changed { id, path, way, before, now, changes, removed_by, is_carried: false };
+            found.changed.extend(changed.unless_carried(context));
         } else if lacks_text || is_new.is_none() {
             found.unchecked.entry(Lack::Version).or_default().push((copy.id, path));
         } else if is_cut {
@@ -165,7 +172,7 @@ pub(crate) fn find(context: &Context) -> Result<Search, Error> {
     if !absent.is_empty() {
         found.unchecked.insert(Lack::File, absent);
     }
-    found.archive = archive;
+    (found.archive, found.plans) = (archive, plans);
     Ok(found)
 }
 
@@ -176,6 +183,7 @@ type Inside<'a> = &'a dyn Fn(&[u8]) -> Option<(Copy, PathBuf)>;
 /// The first version of a copy.
 struct First {
     oid: Oid,
+    commit: Oid,
     /// Whether the commit that made it has no parent.
     is_in_root: bool,
 }
@@ -198,7 +206,8 @@ fn removed_as(git: &Git, archive: &Path, inside: Inside<'_>) -> Result<BTreeMap<
             // The newest entry comes first. The directory of a removal has the time in its name and is created only
             // once, so for its files the oldest entry counts.
             if copy.removed_at.is_some() || !first.contains_key(&path) {
-                first.insert(path, First { oid: change.new, is_in_root });
+                let commit = entry.commit.clone();
+                first.insert(path, First { oid: change.new, commit, is_in_root });
             }
         }
     }
@@ -283,22 +292,39 @@ fn changes(before: Option<&[u8]>, now: &[u8], removed_at: Option<Time>) -> Vec<S
         changes.push(format!("status `{is}`, was `{was}`"));
     }
     changes.extend(merge::lost(now, before));
-    if changes.is_empty() {
-        changes.push("the text changed".to_owned());
+    if has_other_text(before, now) {
+        changes.push(TEXT.to_owned());
+    } else if changes.is_empty() {
+        changes.push("the front matter changed".to_owned());
     }
     changes
+}
+
+const TEXT: &str = "the text changed";
+
+fn has_other_text(before: &[u8], now: &[u8]) -> bool {
+    let [before, now] = [before, now].map(|it| front_matter::split(it).body());
+    !same_lines(before, now)
 }
 
 /// The largest number of changes that a message names.
 const MOST: usize = 3;
 
 impl Changed {
-    /// For a squashed step, returns `None` if [`Self::carried_into`] adds nothing to the step that replaced it, or if the
-    /// file of that step cannot be read.
-    fn unless_carried(self, context: &Context) -> Option<Self> {
+    /// For a squashed step, returns `None` if the step that replaced it has all of the changes, or if the file of that step
+    /// cannot be read. Whether that step has a new text or status is not known. But a status that came with an attempt, a note
+    /// or a confirmation is not needed if that entry was added.
+    fn unless_carried(mut self, context: &Context) -> Option<Self> {
         let Way::Squashed(successor) = &self.way else { return Some(self) };
         let live = context.plans.read(successor).ok()?.bytes;
-        self.carried_into(&live).is_some().then_some(self)
+        self.is_carried = self.carried_into(&live).is_none();
+        if self.is_carried {
+            let before = self.before.as_deref()?;
+            if !merge::lost(&self.now, before).is_empty() {
+                self.changes = has_other_text(before, &self.now).then(|| vec![TEXT.to_owned()])?;
+            }
+        }
+        Some(self)
     }
 
     /// `live` is the file of the step that replaced this step. Returns it with the attempts, notes and confirmations that
@@ -307,7 +333,7 @@ impl Changed {
         merge::with_logs_of(live, &self.now, self.before.as_deref())
     }
 
-    fn problem(&self) -> Problem {
+    pub(crate) fn problem(&self, plans: &Path) -> Problem {
         let path = self.path.to_string_lossy();
         let (id, changes) = (&self.id, few(&self.changes, MOST));
         let restore = format!("`planwatch git resolve --restore {}`", shell_word(id));
@@ -318,7 +344,17 @@ impl Changed {
             Way::Squashed(into) => {
                 let number = number_of(into).map(|it| it.to_string()).unwrap_or_default();
                 let message = format!("`{id}` changed after it was squashed: {changes}");
-                (message, format!("{restore} adds its attempts and notes to step {number}"))
+                let hint = match self.removed_by.as_ref().filter(|_| self.is_carried) {
+                    None => format!("{restore} adds its attempts and notes to step {number}"),
+                    Some(commit) => {
+                        let copy = shell_word(&format!(":/{}", plans.join(&self.path).display()));
+                        let of = format!("{} -- {copy}", &commit.as_str()[..12]);
+                        format!(
+                            "add what `git diff {of}` shows to step {number}, then run `git checkout {of}`"
+                        )
+                    }
+                };
+                (message, hint)
             }
             Way::WithPlan(_) | Way::Archived => {
                 let closed = if self.way == Way::Archived { "archived" } else { "removed" };

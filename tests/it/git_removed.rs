@@ -117,6 +117,47 @@ fn a_squashed_step_gives_its_attempts_to_the_step_that_replaced_it() {
 }
 
 #[test]
+fn a_change_of_a_squashed_step_is_reported_until_its_copy_is_set_back() {
+    let edited = with(&second(), &[("First words.", "First words, as Bob asked.")]);
+    let changes = [
+        ("", "the text changed"),
+        ("done auth:2", "status `completed`, was `pending`"),
+        ("claim auth:2", "status `in_progress`, was `pending`"),
+        ("set auth:2 verify+=make", "the front matter changed"),
+        ("fail auth:2 -m late", "the text changed"),
+    ];
+    for (line, change) in changes {
+        let repository = repository(Driver::None);
+        repository.git("checkout -q -b theirs");
+        if change == "the text changed" {
+            repository.place.write(STEP, &edited);
+        }
+        if !line.is_empty() {
+            repository.planwatch(line).ok_code();
+        }
+        repository.commit(&[]);
+        repository.git("checkout -q main");
+        repository.planwatch("squash auth 1 2 --title Both").ok_code();
+        repository.commit(&[]);
+        repository.git("merge -q --no-edit theirs");
+        if line.starts_with("fail") {
+            is_reported(&repository, COPY, &["ann failed", change, "--restore"]);
+            repository.planwatch("git resolve --restore auth:2").ok_code();
+        }
+        is_reported(&repository, COPY, &["`auth:2` changed after it was squashed", change, "to step 1"]);
+        let refused = repository.planwatch("git resolve --restore auth:2");
+        assert_eq!((refused.code, refused.stderr.contains(change)), (4, true), "{line}: {refused:?}");
+        let problems_found = problems(&repository);
+        let hint = problems_found[0]["hint"].as_str().expect("it is a text");
+        let commands: Vec<_> = hint.split('`').filter(|it| it.starts_with("git ")).collect();
+        let [diff, checkout] = commands[..] else { panic!("{hint}") };
+        assert!(repository.git(&diff["git ".len()..]).contains("@@"), "{hint}");
+        repository.git(&checkout["git ".len()..]);
+        assert_eq!(problems(&repository), Vec::<Value>::new(), "{line}");
+    }
+}
+
+#[test]
 fn a_step_of_an_archived_or_removed_plan_is_restored_with_its_plan() {
     let archived = ("archive auth", "plans/_archive/auth/step-2.md");
     for (line, path) in [archived, ("remove auth --yes", COPY)] {

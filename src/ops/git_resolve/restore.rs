@@ -66,7 +66,12 @@ fn named(context: &Context, name: &str) -> Result<Changed, Error> {
     }
     let message = format!("no removed step `{name}` changed after its removal");
     let hint = "`planwatch check --git` lists the removed steps that changed; `planwatch undo` undoes a removal made on this machine";
-    all.pop().ok_or_else(|| Error::conflict("no-conflict", message, hint))
+    let found = all.pop().ok_or_else(|| Error::conflict("no-conflict", message, hint))?;
+    if found.is_carried {
+        let problem = found.problem(&search.plans);
+        return Err(Error::conflict("no-conflict", problem.message, problem.hint));
+    }
+    Ok(found)
 }
 
 fn report(
