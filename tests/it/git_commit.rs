@@ -93,6 +93,25 @@ fn the_message_says_that_a_step_was_moved() {
 }
 
 #[test]
+fn a_decision_and_an_insight_are_not_called_plans() {
+    let place = repository();
+    for (lines, expected) in [
+        (&["decide db Postgres"][..], "plan(decisions): decision added\n"),
+        (&["insight Slow text"], "plan(insights): insight added\n"),
+        (&["undo", "decide db MySQL"], "plan(decisions, insights): 2 files changed\n"),
+        (
+            &["done p:1", "insight Fast text"],
+            "plan(p): step 1 completed\n\nPlan: p\nStep: p:1\nStatus: pending -> completed\n",
+        ),
+    ] {
+        lines.iter().for_each(|it| place.run(it).ok_code());
+        commit(&place);
+        let message = place.git_with(&["show", "-s", "--format=%B", "HEAD"]);
+        assert_eq!(message.trim_end(), expected.trim_end(), "{lines:?}");
+    }
+}
+
+#[test]
 fn a_partly_staged_file_is_not_committed() {
     let place = repository();
     place.write("plans/p/step-1.md", STEP.replace("# One", "# One\n\nMine."));

@@ -48,17 +48,23 @@ pub(super) struct Facts {
     steps: Vec<StepFact>,
     /// What happened to a `plan.md`; it is used if no step's file changed.
     plan_file: Option<&'static str>,
+    /// Files that belong to no plan, such as decisions: each with its directory without the `_`, and what happened to it.
+    others: Vec<(String, &'static str)>,
 }
 
 impl Facts {
     pub(super) fn of(context: &Context, git: &Git, changes: &[Change]) -> Result<Self, Error> {
         let old = old_versions(git, changes)?;
-        let (mut plans, mut plan_file) = (BTreeSet::new(), None);
+        let (mut plans, mut plan_file, mut others) = (BTreeSet::new(), None, Vec::new());
         // If a step's file was moved to another directory, both paths belong to one step.
         let mut versions: BTreeMap<StepId, Versions> = BTreeMap::new();
         for (change, old) in changes.iter().zip(old) {
             let path = change.path.to_string_lossy();
             let Some((plan, step)) = read_path(&path) else { continue };
+            if let Some(directory) = plan.as_str().strip_prefix('_') {
+                others.push((directory.to_owned(), change.shown("").did));
+                continue;
+            }
             plans.insert(plan.to_string());
             let Some(id) = step else {
                 plan_file = Some(change.shown("").did);
@@ -86,7 +92,7 @@ impl Facts {
             StepFact::of(id, was, &it)
         };
         let steps = versions.into_iter().map(fact).collect();
-        Ok(Self { plans, steps, plan_file })
+        Ok(Self { plans, steps, plan_file, others })
     }
 
     /// The subject, an empty line and the trailers. A `text` that is not blank replaces the subject.
@@ -95,12 +101,16 @@ impl Facts {
         let head = head.unwrap_or_else(|| self.subject(template.unwrap_or(TEMPLATE)));
         let trailers: String =
             self.trailers().iter().map(|(key, value)| format!("{key}: {value}\n")).collect();
-        format!("{head}\n\n{trailers}")
+        if trailers.is_empty() { format!("{head}\n") } else { format!("{head}\n\n{trailers}") }
     }
 
     fn subject(&self, template: &str) -> String {
         let plan = match self.plans.iter().collect::<Vec<_>>()[..] {
             [one] => one.clone(),
+            [] => {
+                let directories: BTreeSet<_> = self.others.iter().map(|it| it.0.as_str()).collect();
+                directories.into_iter().collect::<Vec<_>>().join(", ")
+            }
             _ => format!("{} plans", self.plans.len()),
         };
         let step = self.steps.first().filter(|_| self.steps.len() == 1);
@@ -129,6 +139,14 @@ impl Facts {
 
     fn what(&self) -> String {
         match &self.steps[..] {
+            [] if self.plans.is_empty() => match &self.others[..] {
+                [(directory, did)] => format!("{} {did}", directory.strip_suffix('s').unwrap_or(directory)),
+                all => {
+                    let (n, did) = (all.len(), all.first().map_or("changed", |it| it.1));
+                    let did = if all.iter().all(|it| it.1 == did) { did } else { "changed" };
+                    format!("{n} files {did}")
+                }
+            },
             [] => format!("plan {}", self.plan_file.unwrap_or("changed")),
             [step] => step.in_words(),
             steps => {
