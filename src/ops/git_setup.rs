@@ -1,6 +1,7 @@
 //! `git setup`: adds the merge driver to this clone's configuration and its attribute to
 //! `.gitattributes`; `--undo` removes both.
 
+use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
@@ -44,6 +45,17 @@ pub struct GitSetupReport {
     pub diff: String,
     /// Lines for the configuration of jj; empty with `--undo`.
     pub jj: &'static str,
+    /// A plan file for which git does not use the driver, because another line takes precedence.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub overridden: Option<Overridden>,
+}
+
+#[derive(Debug, Clone, Serialize)]
+pub struct Overridden {
+    /// Relative to the repository's root.
+    pub path: String,
+    /// The value of the attribute `merge`, as `git check-attr` prints it.
+    pub merge: String,
 }
 
 impl GitSetupReport {
@@ -90,7 +102,31 @@ pub fn git_setup(context: &Context, request: &GitSetupRequest) -> Result<GitSetu
     }
     let jj = if request.is_undo { "" } else { JJ };
     let is_dry_run = request.mode == Mode::DryRun;
-    Ok(GitSetupReport { undo: request.is_undo, dry_run: is_dry_run, driver, attributes, diff, jj })
+    // A dry run has not written the lines, so they can be examined only if they were there before.
+    let is_written = !request.is_undo && (!is_dry_run || attributes == "unchanged");
+    let overridden = if is_written { overridden(context, &git)? } else { None };
+    Ok(GitSetupReport {
+        undo: request.is_undo,
+        dry_run: is_dry_run,
+        driver,
+        attributes,
+        diff,
+        jj,
+        overridden,
+    })
+}
+
+fn overridden(context: &Context, git: &Git) -> Result<Option<Overridden>, Error> {
+    let plans = git.relative(context.plans.root()).unwrap_or_default();
+    // Before the first commit, git knows no plan file.
+    let mut paths = plans.join("plan/step-1.md").into_os_string().into_vec();
+    for entry in git.index_entries(&[&plans])?.into_iter().filter(|it| it.path.ends_with(b".md")) {
+        paths.extend([b"\0", &entry.path[..]].concat());
+    }
+    let found = git.call(&["check-attr", "-z", "--stdin", "merge"]).input(paths).run()?;
+    let words: Vec<_> = found.split(|it| *it == 0).map(String::from_utf8_lossy).collect();
+    let other = words.chunks_exact(3).find(|it| it[2] != "planwatch");
+    Ok(other.map(|it| Overridden { path: it[0].to_string(), merge: it[2].to_string() }))
 }
 
 fn configure(git: &Git, key: &str, value: &str) -> Result<(), Error> {

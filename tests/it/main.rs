@@ -27,6 +27,7 @@ mod git_moved_references;
 mod git_places;
 mod git_removed;
 mod git_renumber;
+mod git_setup;
 mod history;
 mod hostile_names;
 mod http;

@@ -65,6 +65,7 @@ fn git_setup() -> Object {
         .fields(["undo", "dry_run"], &flag())
         .fields(["driver", "attributes"], &did)
         .fields(["diff", "jj"], &text())
+        .optional("overridden", Object::new().fields(["path", "merge"], &text()).closed())
 }
 
 /// `ops::git_resolve::GitResolveReport`.

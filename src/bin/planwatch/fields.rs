@@ -22,7 +22,7 @@ pub(crate) const IMPORT: &str =
 /// The fields in the answer of `git commit`.
 pub(crate) const COMMIT: &str = "dry_run commit branch message files left";
 /// The fields in the answers of the other verbs of `git`.
-pub(crate) const GIT_SETUP: &str = "undo dry_run driver attributes diff jj";
+pub(crate) const GIT_SETUP: &str = "undo dry_run driver attributes diff jj overridden";
 pub(crate) const GIT_REVIEW: &str = "merge files";
 pub(crate) const GIT_RESOLVE: &str = "dry_run files diff not_examined_because_of kept not_recorded";
 

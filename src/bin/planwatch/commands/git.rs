@@ -4,7 +4,7 @@ use planwatch::ops::git_commit::{self, CommitReport, GitCommitRequest, why_left}
 use planwatch::ops::git_merge::{self, MergeDriverRequest};
 use planwatch::ops::git_resolve::{self, GitResolveReport, GitResolveRequest, ResolvedFile};
 use planwatch::ops::git_review::{self, GitReviewReport, ReviewedFile};
-use planwatch::ops::git_setup::{self, GitSetupReport, GitSetupRequest};
+use planwatch::ops::git_setup::{self, GitSetupReport, GitSetupRequest, Overridden};
 use planwatch::plan::words::Words;
 
 use crate::args::git::{Git, GitCommit, GitMergeDriver, GitResolve, GitSetup, GitVerb};
@@ -32,6 +32,14 @@ fn setup(session: &Session, args: &GitSetup) -> Result<u8, Failure> {
         session.output.json("git-setup", report.to_json())?;
     } else {
         session.output.report(&set_up(&report))?;
+    }
+    if let Some(Overridden { path, merge }) = &report.overridden {
+        session.output.warn(&format!(
+            "git does not use the driver for `{path}`: another line gives it the attribute `merge: {merge}`"
+        ));
+        session.output.hint(
+            "remove that line, or change it so that it does not match plan files; it is in a `.gitattributes` file or in `.git/info/attributes`",
+        );
     }
     Ok(0)
 }
