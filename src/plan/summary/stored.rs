@@ -71,7 +71,7 @@ impl From<PlanSummary> for StoredSummary {
 const RESERVED_STEPS: usize = 1_000;
 
 impl BorshDeserialize for PlanSummary {
-    /// Reads the bytes of a [`StoredSummary`].
+    /// Reads the bytes of a `StoredSummary`.
     ///
     /// Each step is converted before the next one is read, and memory for all of them is reserved first. Reading a list of
     /// stored steps and converting it takes more memory and a tenth more time (benchmark T3, `list`).
