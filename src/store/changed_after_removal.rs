@@ -147,7 +147,7 @@ pub(crate) fn find(context: &Context) -> Result<Search, Error> {
         let lacks_text = before.is_some() && text.is_none();
         let before = text.filter(|it| !same_lines(it, &now));
         let changes = changes(before.as_deref(), &now, copy.removed_at);
-        let way = copy.way(context, &path, &now);
+        let way = copy.way(context, &path, &now, !changes.is_empty());
         let is_new = match way {
             Way::Archived | Way::WithPlan(_) if is_from_merge && changes.is_empty() => {
                 is_new(&blobs, &removed_as, &path, &now)?
@@ -271,14 +271,17 @@ impl Copy {
             .then(|| Self { id: StepId { plan: PlanId::new(plan), number }, removed_at })
     }
 
-    fn way(&self, context: &Context, path: &Path, now: &[u8]) -> Way {
+    /// The search for a step that was squashed and then moved reads the whole plan, so it is made only if `is_changed`.
+    fn way(&self, context: &Context, path: &Path, now: &[u8], is_changed: bool) -> Way {
         let Some(directory) = path.parent().filter(|_| self.removed_at.is_some()) else {
             return Way::Archived;
         };
         if context.plans.read(&directory.join(PLAN_FILE)).is_ok() {
             return Way::WithPlan(directory.to_path_buf());
         }
-        successor(context, path, now).map_or(Way::Alone, Way::Squashed)
+        let plan = Path::new(self.id.plan.as_str());
+        let moved = || is_changed.then(|| moved_successor(context, plan, path, now))?;
+        successor(context, path, now).or_else(moved).map_or(Way::Alone, Way::Squashed)
     }
 }
 
@@ -311,9 +314,9 @@ fn has_other_text(before: &[u8], now: &[u8]) -> bool {
 const MOST: usize = 3;
 
 impl Changed {
-    /// For a squashed step, returns `None` if the step that replaced it has all of the changes, or if the file of that step
-    /// cannot be read. Whether that step has a new text or status is not known. But a status that came with an attempt, a note
-    /// or a confirmation is not needed if that entry was added.
+    /// For a squashed step, returns `None` if the step that replaced it has all of the changes, or if the file of that
+    /// step cannot be read. Whether that step has a new text or status is not known. But a status that came with an
+    /// attempt, a note or a confirmation is not needed if that entry was added.
     fn unless_carried(mut self, context: &Context) -> Option<Self> {
         let Way::Squashed(successor) = &self.way else { return Some(self) };
         let live = context.plans.read(successor).ok()?.bytes;

@@ -117,6 +117,33 @@ fn a_squashed_step_gives_its_attempts_to_the_step_that_replaced_it() {
 }
 
 #[test]
+fn a_step_that_was_squashed_into_a_moved_step_is_not_called_removed() {
+    let third = with(
+        &second(),
+        &[("id: auth:2", "id: auth:3"), ("title: Schema", "title: Login"), ("# Schema", "# Login")],
+    );
+    let plan = "---\nstatus: active\n---\n# Auth\n";
+    let files = [(PLAN, plan), (FIRST, &first()), (STEP, &second()), ("plans/auth/step-3.md", &third)];
+    let repository = Repository::new(Driver::None, &files);
+    repository.git("checkout -q -b theirs");
+    repository.planwatch("squash auth 2 3 --title Both").ok_code();
+    repository.commit(&[]);
+    repository.git("checkout -q main");
+    repository.planwatch("move auth:2 --to 7").ok_code();
+    repository.planwatch("note auth:3 late").ok_code();
+    repository.commit(&[]);
+    repository.git("merge -q --no-edit theirs");
+    repository.planwatch("git resolve").ok_code();
+    let both = repository.place.text("plans/auth/step-7.md");
+    assert!(both.contains("# Both") && !both.contains("late"), "{both}");
+    let copy = "plans/_archive/auth/removed-20261121T120000Z/step-3.md";
+    is_reported(&repository, copy, &["squashed", "adds its attempts and notes to step 7"]);
+    repository.planwatch("git resolve --restore auth:3").ok_code();
+    assert!(repository.place.text("plans/auth/step-7.md").contains("late"));
+    assert!(!repository.place.file("plans/auth/step-3.md").exists());
+}
+
+#[test]
 fn a_change_of_a_squashed_step_is_reported_until_its_copy_is_set_back() {
     let edited = with(&second(), &[("First words.", "First words, as Bob asked.")]);
     let changes = [
