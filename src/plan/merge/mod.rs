@@ -269,7 +269,7 @@ impl Sides<'_> {
             && (base == ours || !self.has_base)
             && (own_name == their_name || is_moved || is_squashed);
         // A file that was removed and created again has the same name and id, but another time of creation. If the removed
-        // file had no such time, the new file is recognised by its title.
+        // file had no such time, the new file is recognized by its title.
         let is_new_file = |side: &Side<'_>, created: Option<&str>| {
             created.is_some()
                 && base.is_none()
