@@ -371,11 +371,17 @@ impl<'a> Merge<'a> {
     fn loses_comments(&self, bytes: &[u8]) -> bool {
         let [base, ours, theirs] = self.all().map(|it| comments(it.header()));
         let merged = comments(bytes);
+        let count = |of: &Comments, comment: &String| of.get(comment).map_or(0, Vec::len);
         let text = String::from_utf8_lossy(bytes);
-        let is_there = |before: &str| text.lines().any(|it| it.trim_start().starts_with(before));
-        let new = ours.iter().chain(&theirs).filter(|(it, _)| !base.contains_key(*it));
-        let mut lost = new.filter(|(it, _)| !merged.contains_key(*it));
-        lost.any(|(_, before)| !before.starts_with("- ") || is_there(before))
+        let is_line = |line: &str, item: &str| {
+            let rest = line.trim().strip_prefix(item).map(str::trim_start);
+            rest.is_some_and(|it| it.is_empty() || it.starts_with('#'))
+        };
+        let is_kept = |before: &str| !before.starts_with("- ") || text.lines().any(|it| is_line(it, before));
+        ours.iter().chain(&theirs).any(|(comment, befores)| {
+            let is_new = befores.len() > count(&base, comment);
+            is_new && befores.len() > count(&merged, comment) && befores.iter().any(|it| is_kept(it))
+        })
     }
 
     /// Checks the merged front matter. Each key must have the value of THEIRS or the edited value of OURS; only a map, a
@@ -418,15 +424,19 @@ impl Own {
     }
 }
 
-/// The comments of a front matter, each with the text before it on its line.
-fn comments(header: &[u8]) -> BTreeMap<String, String> {
+/// Comments, each with the text before it on its line, for each place of the comment.
+type Comments = BTreeMap<String, Vec<String>>;
+
+fn comments(header: &[u8]) -> Comments {
     let parts = front_matter::split(header);
     let yaml = parts.yaml().map(String::from_utf8_lossy).unwrap_or_default();
-    let comment = |at: std::ops::Range<usize>| {
+    let mut found = Comments::new();
+    for at in yaml::comments(&yaml) {
         let line = yaml[..at.start].rfind('\n').map_or(0, |it| it + 1);
-        (yaml[at.clone()].trim_end().to_owned(), yaml[line..at.start].trim().to_owned())
-    };
-    yaml::comments(&yaml).into_iter().map(comment).collect()
+        let before = yaml[line..at.start].trim().to_owned();
+        found.entry(yaml[at].trim_end().to_owned()).or_default().push(before);
+    }
+    found
 }
 
 /// The length of the comments and blank lines above a key.

@@ -550,6 +550,14 @@ fn a_comment_that_one_side_changed_is_in_the_result_or_in_conflict() {
 }
 
 #[test]
+fn a_comment_that_is_already_at_another_place_is_not_lost_either() {
+    let of = |status: &str, tags: &str| step(&format!("status: {status}\ntags: {tags}\n"), "");
+    let (base, theirs) = (of("pending", "[db] # short"), of("pending # short", "[db] # short"));
+    let got = merged(STEP, Some(&base), &of("completed", "[db] # short"), &theirs);
+    assert!(!got.is_clean && text(&got).contains("pending # short"), "{}", text(&got));
+}
+
+#[test]
 fn a_new_file_at_the_place_of_a_removed_one_without_a_time_is_another_file() {
     let of = |created: &str, status: &str, title: &str| {
         format!("---\n{created}status: {status}\n---\n# {title}\n\nText of {title}.\n")
