@@ -204,3 +204,21 @@ impl IntoResponse for Problem {
 pub(in crate::serve) fn not_allowed(allowed: &'static str, why: &str) -> Problem {
     Problem::new(StatusCode::METHOD_NOT_ALLOWED, "method-not-allowed", why).header(ALLOW, allowed)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::api::workspace::{self, WorkspaceRequest};
+    use crate::disk::{Disk, RealDisk};
+
+    #[test]
+    fn a_missing_plans_directory_is_not_a_missing_resource() {
+        let disk: Arc<dyn Disk> = Arc::new(RealDisk);
+        let plans = Some("/no/such/directory".into());
+        let request = WorkspaceRequest { start: "/".into(), plans, env: None, home: None };
+        let error = workspace::find(&disk, &request).unwrap_err();
+        assert_eq!(status_of(&error), StatusCode::SERVICE_UNAVAILABLE);
+    }
+}

@@ -134,8 +134,10 @@ fn plans_are_sorted_as_requested_and_removed_only_with_yes() {
     let (forward, back) = (ids("?sort=priority"), ids("?sort=-priority"));
     assert!(forward.len() == 3 && forward.iter().eq(back.iter().rev()), "{forward:?} {back:?}");
     assert_eq!(ids("?sort=-id"), ["c", "b", "a"]);
-    let refused = server.ask("GET", "/api/plans?sort=size", "", "");
-    assert_eq!(refused.status, 400, "{refused:?}");
+    for path in ["/api/plans?sort=size", "/api/list?sort=size"] {
+        let refused = server.ask("GET", path, "", "");
+        assert_eq!(refused.status, 400, "{refused:?}");
+    }
     let refused = server.json_with("DELETE", "/api/plans/a", "", &Value::Null);
     assert_eq!(refused.problem().0, 400, "{refused:?}");
     let hint = refused.json()["hint"].to_string();
