@@ -35,6 +35,9 @@ pub enum GitError {
     Unexpected { command: &'static str, what: String },
 }
 
+/// What to do in a shallow clone.
+pub const UNSHALLOW: &str = "`git fetch --unshallow` fetches the rest of the history";
+
 const NOT_FETCHED: &str = "in a partial clone, `git log -p --all -- plans` fetches what is missing";
 
 /// What git says if it needs an object that a partial clone lacks.

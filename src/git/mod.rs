@@ -30,7 +30,7 @@ mod worktrees;
 pub use call::{Call, INHERITED, Output, Stream};
 pub use cat_file::{Blobs, CatFile, Found, Info, Object, read_info};
 pub use commit::FileVersion;
-pub use error::GitError;
+pub use error::{GitError, UNSHALLOW};
 pub use fingerprint::fingerprint;
 pub use log::{LogEntry, LogQuery, LogReader, RawChange, read_changes};
 pub use merge_file::{Favor, LineMerge, MERGE_DRIVER};

@@ -41,7 +41,7 @@ pub struct GitResolveRequest {
     pub mode: Mode,
 }
 
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Default, Serialize)]
 pub struct GitResolveReport {
     pub dry_run: bool,
     pub files: Vec<ResolvedFile>,
@@ -205,8 +205,8 @@ pub fn git_resolve(context: &Context, request: &GitResolveRequest) -> Result<Git
     }
     if wanted.is_empty() && (!request.paths.is_empty() || !is_under_way && resolving.merging.is_none()) {
         let dry_run = request.mode == Mode::DryRun;
-        let (files, diff) = (Vec::new(), String::new());
-        return Ok(GitResolveReport { dry_run, files, diff, not_examined_because_of: uncommitted });
+        let not_examined_because_of = uncommitted;
+        return Ok(GitResolveReport { dry_run, not_examined_because_of, ..GitResolveReport::default() });
     }
     // A file that git wrote a moment ago looks as if an editor were still saving it.
     let (mut done, written) = (Done::default(), Planned::default());
@@ -223,13 +223,8 @@ pub fn git_resolve(context: &Context, request: &GitResolveRequest) -> Result<Git
     }
     resolved?;
     done.files.sort_unstable_by(|a, b| a.path.cmp(&b.path));
-    let Done { files, diff, .. } = done;
-    Ok(GitResolveReport {
-        dry_run: request.mode == Mode::DryRun,
-        files,
-        diff,
-        not_examined_because_of: Vec::new(),
-    })
+    let (dry_run, Done { files, diff, .. }) = (request.mode == Mode::DryRun, done);
+    Ok(GitResolveReport { dry_run, files, diff, ..GitResolveReport::default() })
 }
 
 impl Resolving<'_> {

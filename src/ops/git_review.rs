@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::api::context::Context;
 use crate::api::error::Error;
 use crate::api::views::shown_path;
-use crate::git::{Git, Head, LineMerge, Oid};
+use crate::git::{Git, Head, LineMerge, Oid, UNSHALLOW};
 use crate::plan::merge::{self, Versions};
 
 #[derive(Debug, Clone, Serialize)]
@@ -115,8 +115,7 @@ pub fn git_review(context: &Context, revision: Option<&str>) -> Result<GitReview
 }
 
 fn cut_off(how: &str) -> Error {
-    let hint = "`git fetch --unshallow` fetches the rest of the history";
-    Error::conflict("not-checked", format!("the clone is shallow and {how}"), hint)
+    Error::conflict("not-checked", format!("the clone is shallow and {how}"), UNSHALLOW)
 }
 
 fn last_merge(git: &Git, is_shallow: bool) -> Result<Oid, Error> {

@@ -80,26 +80,22 @@ pub fn squash(context: &Context, request: &SquashRequest) -> Result<ChangeReport
 
 /// Names the fields of a squashed step that the new step, which has the fields of the first one, does not get.
 fn not_copied(first: &Step, squashed: &Step) -> Option<String> {
-    let fields = |it: &Step| {
-        let text = |it: &Option<String>| it.clone();
-        let mut all = vec![
-            ("priority".to_owned(), it.priority.map(|it| it.word().to_owned())),
-            ("assignee".to_owned(), text(&it.assignee)),
-            ("due".to_owned(), it.due.map(|it| it.to_string())),
-            ("phase".to_owned(), text(&it.phase)),
-            ("type".to_owned(), text(&it.kind)),
-            ("result".to_owned(), text(&it.result)),
-        ];
-        let own = [("metadata".to_owned(), &it.metadata), (String::new(), &it.custom)];
-        for (map, values) in own {
-            let name = |key: &String| if map.is_empty() { key.clone() } else { format!("{map}.{key}") };
-            all.extend(values.iter().map(|(key, value)| (name(key), Some(value.to_string()))));
-        }
-        all
-    };
-    let kept = fields(first);
-    let lost = fields(squashed).into_iter().filter(|it| it.1.is_some() && !kept.contains(it));
-    let names: Vec<_> = lost.map(|(name, _)| format!("`{name}`")).collect();
+    fn is_lost<T: PartialEq>(kept: &Option<T>, other: &Option<T>) -> bool {
+        other.is_some() && other != kept
+    }
+    let fields = [
+        ("priority", is_lost(&first.priority, &squashed.priority)),
+        ("assignee", is_lost(&first.assignee, &squashed.assignee)),
+        ("due", is_lost(&first.due, &squashed.due)),
+        ("phase", is_lost(&first.phase, &squashed.phase)),
+        ("type", is_lost(&first.kind, &squashed.kind)),
+        ("result", is_lost(&first.result, &squashed.result)),
+    ];
+    let fields = fields.into_iter().filter(|it| it.1).map(|it| it.0.to_owned());
+    let metadata = squashed.metadata.iter().filter(|it| first.metadata.get(it.0) != Some(it.1));
+    let custom = squashed.custom.iter().filter(|it| first.custom.get(it.0) != Some(it.1));
+    let own = metadata.map(|it| format!("metadata.{}", it.0)).chain(custom.map(|it| it.0.clone()));
+    let names: Vec<_> = fields.chain(own).map(|it| format!("`{it}`")).collect();
     let (names, number) = (names.join(", "), &squashed.id.number);
     (!names.is_empty()).then(|| format!("not copied from step {number}: {names}; its file is in `_archive`"))
 }

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use crate::api::context::Context;
 use crate::api::error::{Error, few};
-use crate::git::{Blobs, Git, LogQuery, Oid};
+use crate::git::{Blobs, Git, LogQuery, Oid, UNSHALLOW};
 use crate::plan::file_name::{self, FileName, PLAN_FILE};
 use crate::plan::id::{PlanId, StepId};
 use crate::plan::merge;
@@ -92,10 +92,7 @@ impl Search {
             let message = format!("it is not known whether {} changed after the removal", few(&ids, MOST));
             let archive = shell_word(&self.archive.display());
             let (why, hint) = match lack {
-                Lack::History => (
-                    "the clone is shallow",
-                    "`git fetch --unshallow` fetches the rest of the history".to_owned(),
-                ),
+                Lack::History => ("the clone is shallow", UNSHALLOW.to_owned()),
                 Lack::Version => (
                     "in this partial clone, old versions are missing",
                     format!("`git log -p --all -- {archive}` fetches what is missing"),

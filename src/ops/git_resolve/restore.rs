@@ -89,7 +89,7 @@ fn report(
     let path = shown(&found.path);
     let file = ResolvedFile { path, state, decided: vec![decided], renumbered: None };
     let dry_run = mode == Mode::DryRun;
-    GitResolveReport { dry_run, files: vec![file], diff, not_examined_because_of: Vec::new() }
+    GitResolveReport { dry_run, files: vec![file], diff, ..GitResolveReport::default() }
 }
 
 /// Restores the archived plan, as `archive --restore` does.

@@ -163,7 +163,7 @@ fn own_box(text: &str) -> Option<(StepStatus, &str)> {
         [("[x]", StepStatus::Completed), ("[X]", StepStatus::Completed), ("[ ]", StepStatus::Pending)];
     let read = |(mark, status)| Some((status, text.strip_prefix(mark)?));
     let found = boxes.into_iter().find_map(read).or_else(|| odd_box(text))?;
-    (found.1.is_empty() || !found.1.starts_with('(')).then(|| (found.0, found.1.trim_start()))
+    (!found.1.starts_with('(')).then(|| (found.0, found.1.trim_start()))
 }
 
 /// Reads a mark in brackets that is not a task box of GFM, and returns its status and the text after it. `[~]`, `[/]` and

@@ -73,8 +73,8 @@ const RESERVED_STEPS: usize = 1_000;
 impl BorshDeserialize for PlanSummary {
     /// Reads the bytes of a `StoredSummary`.
     ///
-    /// Each step is converted before the next one is read, and memory for all of them is reserved first. Reading a list of
-    /// stored steps and converting it takes more memory and a tenth more time (benchmark T3, `list`).
+    /// Each step is converted before the next one is read, and memory for all of them is reserved first. A list of stored
+    /// steps, to be converted afterwards, would take more memory.
     fn deserialize_reader<R: Read>(from: &mut R) -> Result<Self, Error> {
         let mut plan = Plan::deserialize_reader(from)?;
         let len = u32::deserialize_reader(from)?;

@@ -83,21 +83,23 @@ pub(super) fn begin(session: &Session, plans: &Path, args: &Watch) -> Result<Beg
         }
         Started::Failed(_) => {
             let text = context.plans.daemon_log_since(logged).unwrap_or_default();
-            let (why, hint) = last_error(&text).unwrap_or_default();
-            let why = if why.is_empty() { String::new() } else { format!(": {why}") };
+            let error = last_error(&text);
+            let why = error.map(|it| format!(": {}", it.0)).unwrap_or_default();
             let message =
                 format!("the daemon ended immediately{why}; its log is {}", shown(session, &log_path));
             let failure = Failure::failed("no-daemon", message).with_exit(8);
-            Err(if hint.is_empty() { failure } else { failure.with_hint(hint) })
+            Err(match error.and_then(|it| it.1) {
+                Some(hint) => failure.with_hint(hint),
+                None => failure,
+            })
         }
     }
 }
 
 /// The message and the hint of the last error in the log of a command.
-fn last_error(log: &str) -> Option<(&str, &str)> {
+fn last_error(log: &str) -> Option<(&str, Option<&str>)> {
     let error = log.lines().rev().find_map(|it| it.strip_prefix("error[")?.split_once("]: "))?.1;
-    let hint = log.lines().rev().find_map(|it| it.strip_prefix("hint: ")).unwrap_or_default();
-    Some((error, hint))
+    Some((error, log.lines().rev().find_map(|it| it.strip_prefix("hint: "))))
 }
 
 /// Stops the process that watches, and returns when it has ended. A process that has other work stops watching, but
