@@ -14,16 +14,29 @@ use crate::plan::plans::Plans;
 use crate::plan::{file_name, read};
 use crate::store::load::{self, DecisionFiles, LoadQuery};
 use crate::store::transaction::{self, ChangeReport, Changed, Mode, Transaction};
-use crate::store::{branches, new_step, resolve, step_file, steps_list_line};
-use crate::text::{front_matter, markdown};
+use crate::store::{branches, new_step, resolve, step_file, steps_list_line, task_boxes};
 
 #[derive(Debug, Clone, Default)]
 pub struct SplitRequest {
     pub id: String,
-    /// The line of the task in the step's file, from 1.
-    pub line: usize,
+    pub task: Task,
     pub by: Option<String>,
     pub mode: Mode,
+}
+
+/// The task that becomes a step.
+#[derive(Debug, Clone, Copy)]
+pub enum Task {
+    /// The line of the task in the step's file, from 1.
+    Line(usize),
+    /// The number of the task in the step's text, from 1.
+    Number(usize),
+}
+
+impl Default for Task {
+    fn default() -> Self {
+        Self::Number(1)
+    }
 }
 
 /// Makes the new step and the link to it; after an error, neither is made. The new step gets the dependencies and the phase
@@ -54,7 +67,7 @@ pub fn split(context: &Context, request: &SplitRequest) -> Result<ChangeReport, 
     let mut new = None;
     writing.batch_on_files("split", &mut || {
         let before = context.plans.read(step.path.as_ref())?.bytes;
-        let (title, after) = linked(&before, request.line, &id)?;
+        let (title, after) = linked(&before, request, &id)?;
         let made = made(context, (plan, step), &id, (&path, title), request.by.as_deref())?;
         let line = steps_list_line::add(context, plan, &made.0)?;
         let file = FileOp::Create { path: path.clone(), bytes: made.1.clone() };
@@ -94,32 +107,39 @@ fn made(
     Ok((read::read_step_of(plan, id, &path.to_string_lossy(), content, &context.config.words), bytes))
 }
 
-/// Returns the text of the task in a line, and the file in which a link replaces this text.
-fn linked(file: &[u8], line: usize, to: &StepId) -> Result<(String, Vec<u8>), Error> {
-    let none = || {
-        let hint = "place the cursor on a task, as in `- [ ] text`";
-        Error::failed("no-task", format!("line {line} is not a task"), hint)
+/// Returns the text of the task, and the file in which a link replaces this text.
+fn linked(file: &[u8], request: &SplitRequest, to: &StepId) -> Result<(String, Vec<u8>), Error> {
+    let tasks = task_boxes::in_text(file);
+    let open = match request.task {
+        Task::Line(line) => task_in_line(file, &tasks, line)?,
+        Task::Number(number) => task_boxes::nth(&tasks, number, &request.id)?,
     };
-    let start = front_matter::split(file).body_start();
-    let body = std::str::from_utf8(&file[start..]).map_err(|_| none())?;
-    let lines: Vec<_> = file.split_inclusive(|it| *it == b'\n').collect();
-    let nth = line.checked_sub(1).filter(|it| *it < lines.len()).ok_or_else(none)?;
-    let from: usize = lines[..nth].iter().map(|it| it.len()).sum();
-    let here = from..from + lines[nth].len();
-    let outline = markdown::outline(body);
-    let is_here = |at: usize| here.contains(&(at + start));
-    let task = outline.tasks.iter().find(|it| is_here(it.at)).ok_or_else(none)?;
     // The text of the task begins after its box and ends with the line.
-    let text = start + task.at + 3..here.end;
+    let end = file[open..].iter().position(|it| *it == b'\n').map_or(file.len(), |it| open + it);
+    let text = open + 3..end;
     let said = String::from_utf8_lossy(&file[text.clone()]).into_owned();
     let trimmed = said.trim();
-    if trimmed.is_empty() || trimmed.contains("](") {
-        return Err(none());
+    if trimmed.is_empty() {
+        return Err(Error::failed("no-task", "the task has no text", "write what there is to do"));
+    }
+    if trimmed.contains("](") {
+        let hint = "only a task without links can become a step";
+        return Err(Error::failed("no-task", format!("the task has a link: {trimmed}"), hint));
     }
     let at = text.start + (said.len() - said.trim_start().len());
     let link = format!("[{trimmed}]({})", file_name::step_file(&to.number));
     let after = [&file[..at], link.as_bytes(), &file[at + trimmed.len()..]].concat();
     Ok((trimmed.to_owned(), after))
+}
+
+/// The first of these tasks in a line of the file, counted from 1.
+fn task_in_line(file: &[u8], tasks: &[usize], line: usize) -> Result<usize, Error> {
+    let n_lines_before = |at: usize| file[..at].iter().filter(|it| **it == b'\n').count();
+    let found = tasks.iter().copied().find(|it| n_lines_before(*it) + 1 == line);
+    found.ok_or_else(|| {
+        let hint = "place the cursor on a task, as in `- [ ] text`";
+        Error::failed("no-task", format!("line {line} is not a task"), hint)
+    })
 }
 
 #[cfg(test)]
@@ -144,7 +164,7 @@ mod tests {
         let context = Context::on_model(&machine);
         let ask = |line: usize| {
             let id = "p:2".to_owned();
-            split(&context, &SplitRequest { id, line, ..SplitRequest::default() })
+            split(&context, &SplitRequest { id, task: Task::Line(line), ..SplitRequest::default() })
                 .map(|it| it.changes[0].id.clone())
         };
         for line in [0, 1, 4, 7, 99] {
@@ -173,7 +193,7 @@ mod tests {
         let files: Vec<_> = (1..=120).map(step).collect();
         let files: Vec<_> = files.iter().map(|(path, text)| (path.as_str(), *text)).collect();
         let context = Context::on_model(&Machine::with(&files));
-        let request = SplitRequest { id: "p:120".to_owned(), line: 3, ..SplitRequest::default() };
+        let request = SplitRequest { id: "p:120".to_owned(), task: Task::Line(3), ..SplitRequest::default() };
         split(&context, &request).unwrap();
         let plan = load::one_plan(&context, &PlanId::new("p")).unwrap().unwrap();
         let [.., old, new] = &plan.steps[..] else { panic!("no steps") };

@@ -1,5 +1,5 @@
-//! `tick`: ticks or clears one box. The box belongs to a goal, to a success criterion, or to a task in the text of a step or
-//! plan. One character of the file changes.
+//! `tick`: ticks or clears boxes. A box belongs to a goal, to a success criterion, or to a task in the text of a step or plan.
+//! One character of the file changes for each box.
 
 use crate::api::context::Context;
 use crate::api::error::Error;
@@ -11,82 +11,113 @@ use crate::store::plan_file::{self, PlanUpdate};
 use crate::store::resolve::{self, Target};
 use crate::store::step_file::{self, StepUpdate};
 use crate::store::sync::ending;
+use crate::store::task_boxes;
 use crate::store::transaction::{ChangeReport, Mode, Transaction};
-use crate::text::{front_matter, markdown};
 
 #[derive(Debug, Clone, Default)]
 pub struct TickRequest {
     pub id: String,
-    /// The line of the file, from 1.
-    pub line: usize,
-    /// The hash of the line that was shown, as `page::markdown::line_hash` makes it.
-    pub hash: String,
+    pub boxes: Boxes,
     pub ticked: bool,
     pub by: Option<String>,
+    pub mode: Mode,
 }
 
-/// Ticks or clears the box if its line is still the one that was shown. It is no error if the box has the requested state
-/// already.
+#[derive(Debug, Clone)]
+pub enum Boxes {
+    /// The only box of a line that was shown.
+    Shown {
+        /// The number of the line in the file, from 1.
+        line: usize,
+        /// The hash of the line that was shown, as `page::markdown::line_hash` makes it.
+        hash: String,
+    },
+    /// Numbers, from 1 in the order of the file.
+    Numbers(Vec<usize>),
+}
+
+impl Default for Boxes {
+    fn default() -> Self {
+        Self::Numbers(Vec::new())
+    }
+}
+
+/// Ticks or clears all boxes, or after an error none. A line that was shown must still be the same. It is no error if a box
+/// has the requested state already.
 pub fn tick(context: &Context, request: &TickRequest) -> Result<ChangeReport, Error> {
-    let did = if request.ticked { "task ticked" } else { "task cleared" }.to_owned();
+    let did = did(request);
     let ids = std::slice::from_ref(&request.id);
     let write = |writing: &mut Transaction<'_>, id: &str| match resolve::target(context, id)? {
         Target::Plan(plan) => plan_file::update(context, writing, &plan, &|_, bytes| {
-            let mark = Some(mark(bytes, request, true)?);
-            Ok(PlanUpdate { mark, did: did.clone(), ..PlanUpdate::default() })
+            let marks = marks(bytes, request, true)?;
+            Ok(PlanUpdate { marks, did: did.clone(), ..PlanUpdate::default() })
         }),
         Target::Step(step) => {
             let who = Caller::of(context, &step.id, request.by.as_deref(), None, false);
             step_file::update(context, writing, &step, &|now| {
-                let mark = Some(mark(now.bytes, request, false)?);
+                let marks = marks(now.bytes, request, false)?;
                 let renews = fencing::is_owner(now.step, &who);
-                Ok(StepUpdate { mark, renews, did: did.clone(), ..StepUpdate::default() })
+                Ok(StepUpdate { marks, renews, did: did.clone(), ..StepUpdate::default() })
             })
         }
     };
-    ending::fenced(context, None, |_| change_one_by_one(context, "tick", ids, Mode::Write, write))
+    ending::fenced(context, None, |_| change_one_by_one(context, "tick", ids, request.mode, write))
 }
 
-/// The offset of the character between the box's brackets, in bytes from the start of the file, and the new character.
-fn mark(file: &[u8], request: &TickRequest, has_aims: bool) -> Result<(usize, u8), Error> {
+fn did(request: &TickRequest) -> String {
+    let did = if request.ticked { "ticked" } else { "cleared" };
+    match &request.boxes {
+        Boxes::Numbers(numbers) if numbers.len() > 1 => format!("{} tasks {did}", numbers.len()),
+        _ => format!("task {did}"),
+    }
+}
+
+/// For each box, the offset of the character between its brackets, in bytes from the start of the file, and the new
+/// character.
+fn marks(file: &[u8], request: &TickRequest, has_aims: bool) -> Result<Vec<(usize, u8)>, Error> {
+    let mut all = if has_aims { aims::boxes(file) } else { Vec::new() };
+    all.extend(task_boxes::in_text(file));
+    all.sort_unstable();
+    let opens = match &request.boxes {
+        Boxes::Shown { line, hash } => vec![shown(file, &all, (*line, hash), request.ticked)?],
+        Boxes::Numbers(numbers) => {
+            numbers.iter().map(|it| task_boxes::nth(&all, *it, &request.id)).collect::<Result<_, _>>()?
+        }
+    };
+    let mark = |open: usize| match file[open + 1] {
+        b'X' if request.ticked => b'X',
+        _ if request.ticked => b'x',
+        _ => b' ',
+    };
+    Ok(opens.into_iter().map(|open| (open + 1, mark(open))).collect())
+}
+
+/// The only box of the line, if the line is still the one that was shown.
+fn shown(file: &[u8], all: &[usize], (line, hash): (usize, &str), ticked: bool) -> Result<usize, Error> {
     let changed = || {
         let hint = "reload the text: it has changed";
-        Error::conflict(
-            "task-changed",
-            format!("line {} is no longer the task that was shown", request.line),
-            hint,
-        )
+        Error::conflict("task-changed", format!("line {line} is no longer the task that was shown"), hint)
     };
     let mut start = 0;
     let mut lines = file.split_inclusive(|it| *it == b'\n');
-    for _ in 1..request.line {
+    for _ in 1..line {
         start += lines.next().ok_or_else(changed)?.len();
     }
-    let line = lines.next().and_then(|it| std::str::from_utf8(it).ok()).ok_or_else(changed)?;
+    let text = lines.next().and_then(|it| std::str::from_utf8(it).ok()).ok_or_else(changed)?;
     // If only the box has changed meanwhile, and is in the requested state, the line counts as the same.
-    let requested: &[&str] = if request.ticked { &["[x]", "[X]"] } else { &["[ ]"] };
-    let has_been = |shown: &str, now: &str| line_hash(&line.replacen(now, shown, 1)) == request.hash;
+    let requested: &[&str] = if ticked { &["[x]", "[X]"] } else { &["[ ]"] };
+    let has_been = |shown: &str, now: &str| line_hash(&text.replacen(now, shown, 1)) == hash;
     let has_only_box_changed = requested
         .iter()
-        .filter(|now| line.contains(**now))
+        .filter(|now| text.contains(**now))
         .any(|now| ["[ ]", "[x]", "[X]"].iter().any(|shown| has_been(shown, now)));
-    if line_hash(line) != request.hash && !has_only_box_changed {
+    if line_hash(text) != hash && !has_only_box_changed {
         return Err(changed());
     }
-    let body_start = front_matter::split(file).body_start();
-    let body = std::str::from_utf8(&file[body_start..]).map_err(|_| changed())?;
-    let tasks = markdown::outline(body).tasks;
-    let in_lists = if has_aims { aims::boxes(file) } else { Vec::new() };
-    let all = in_lists.into_iter().chain(tasks.iter().map(|it| it.at + body_start));
-    let inside: Vec<usize> = all.filter(|it| (start..start + line.len()).contains(it)).collect();
-    // Each offset is that of the opening bracket. A line with two boxes is refused, because the request does not say which
-    // box it means.
+    let inside: Vec<_> = all.iter().filter(|it| (start..start + text.len()).contains(it)).collect();
+    // A line with two boxes is refused, because the request does not say which box it means.
     let [open] = inside[..] else { return Err(changed()) };
-    match (&file[open..], request.ticked) {
-        ([b'[', b'X', b']', ..], true) => Ok((open + 1, b'X')),
-        ([b'[', _, b']', ..], is_ticked) => Ok((open + 1, if is_ticked { b'x' } else { b' ' })),
-        _ => Err(changed()),
-    }
+    Ok(*open)
 }
 
 #[cfg(test)]
@@ -96,14 +127,36 @@ mod tests {
 
     const PLAN: &str = "---\nstatus: active\ngoals:\n  - \"[ ] fast\" # why\n  - '[x] small'\n  - plain\nsuccess_criteria: [\"[ ] a\", \"[ ] b\"]\n---\n# P\n\n- [ ] task\n";
 
+    fn of(boxes: Boxes, ticked: bool) -> TickRequest {
+        TickRequest { id: "p".to_owned(), boxes, ticked, ..TickRequest::default() }
+    }
+
+    #[test]
+    fn boxes_are_numbered_in_the_order_of_the_file_and_change_all_or_none() {
+        let machine = Machine::with(&[("/plans/p/plan.md", PLAN)]);
+        let context = Context::on_model(&machine);
+        let now = || String::from_utf8(context.plans.read("p/plan.md".as_ref()).unwrap().bytes).unwrap();
+        for numbers in [vec![0], vec![1, 6], vec![5, 0]] {
+            assert_eq!(tick(&context, &of(Boxes::Numbers(numbers), true)).unwrap_err().code(), "no-task");
+        }
+        assert_eq!(now(), PLAN);
+        let report = tick(&context, &of(Boxes::Numbers(vec![1, 4, 5]), true)).unwrap();
+        assert_eq!(report.changes[0].did, "3 tasks ticked");
+        let expected =
+            PLAN.replace("[ ] fast", "[x] fast").replace("[ ] b", "[x] b").replace("[ ] task", "[x] task");
+        assert_eq!(now(), expected);
+        tick(&context, &of(Boxes::Numbers(vec![4]), false)).unwrap();
+        assert_eq!(now(), expected.replace("[x] b", "[ ] b"));
+    }
+
     #[test]
     fn a_box_of_a_goal_or_of_the_text_changes_by_one_character() {
         let machine = Machine::with(&[("/plans/p/plan.md", PLAN)]);
         let context = Context::on_model(&machine);
         let ask = |line: usize, ticked: bool| {
             let text = PLAN.lines().nth(line - 1).unwrap_or_default();
-            let (id, hash) = ("p".to_owned(), line_hash(text));
-            tick(&context, &TickRequest { id, line, hash, ticked, by: None }).map(|_| ())
+            let boxes = Boxes::Shown { line, hash: line_hash(text) };
+            tick(&context, &of(boxes, ticked)).map(|_| ())
         };
         let now = || String::from_utf8(context.plans.read("p/plan.md".as_ref()).unwrap().bytes).unwrap();
         ask(4, true).unwrap();
@@ -128,8 +181,8 @@ mod tests {
             let machine = Machine::with(&[("/plans/p/plan.md", &*text)]);
             let context = Context::on_model(&machine);
             let ask = |ticked: bool| {
-                let (id, hash) = ("p".to_owned(), line_hash(&format!("- {shown} task")));
-                tick(&context, &TickRequest { id, line: 3, hash, ticked, by: None }).map(|_| ())
+                let boxes = Boxes::Shown { line: 3, hash: line_hash(&format!("- {shown} task")) };
+                tick(&context, &of(boxes, ticked)).map(|_| ())
             };
             ask(true).expect("it is ticked already");
             assert_eq!(ask(false).unwrap_err().code(), "task-changed", "{shown} {now}");

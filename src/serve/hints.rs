@@ -137,7 +137,8 @@ const ROUTES: [(&str, &str, &str, &str); 25] = [
 const VERBS: &str = " add archive attempt block board browser check claim completions confirm decide diff doctor \
                      done draft edit export fail git help hook import init insight instructions list log lsp man mcp \
                      move new next note recall release remove reopen replace restore run script search set show skip \
-                     sql squash stale start stats status steps sync template token trust undo unset watch ";
+                     split sql squash stale start stats status steps steps-list sync template tick token trust undo \
+                     unset watch ";
 
 /// Translates a hint for a surface; `None` if nothing is left, or if the whole hint is a command without a counterpart.
 pub(super) fn for_surface(hint: &str, surface: Surface) -> Option<String> {

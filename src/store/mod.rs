@@ -36,6 +36,7 @@ pub(crate) mod step_file;
 pub(crate) mod step_moves;
 pub(crate) mod steps_list_line;
 pub(crate) mod sync;
+pub(crate) mod task_boxes;
 pub mod transaction;
 pub(crate) mod typed_words;
 pub mod verify;

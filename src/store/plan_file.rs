@@ -24,8 +24,8 @@ pub(crate) struct PlanUpdate {
     pub(crate) notes: Vec<NewNote>,
     /// The new text below the heading.
     pub(crate) text: Option<String>,
-    /// Replaces one byte of the file: its offset, and the new byte.
-    pub(crate) mark: Option<(usize, u8)>,
+    /// Replaces single bytes of the file: their offsets, and the new bytes.
+    pub(crate) marks: Vec<(usize, u8)>,
     /// What the update did, for people.
     pub(crate) did: String,
 }
@@ -64,10 +64,10 @@ pub(crate) fn update(
         if let Some(text) = &update.text {
             after = step_file::with_text(&after, text);
         }
-        if let Some((at, mark)) = update.mark
-            && let Some(byte) = after.get_mut(at)
-        {
-            *byte = mark;
+        for (at, mark) in &update.marks {
+            if let Some(byte) = after.get_mut(*at) {
+                *byte = *mark;
+            }
         }
         let outcome = (shown(now), update.did);
         idempotency::record(context, || {

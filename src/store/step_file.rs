@@ -34,8 +34,8 @@ pub(crate) struct StepUpdate {
     pub(crate) keys: Vec<Change>,
     /// The new text below the heading.
     pub(crate) text: Option<String>,
-    /// Replaces one byte of the file, the mark in the box of a task: the byte's offset, and the new byte.
-    pub(crate) mark: Option<(usize, u8)>,
+    /// Replaces single bytes of the file, the marks in the boxes of tasks: their offsets, and the new bytes.
+    pub(crate) marks: Vec<(usize, u8)>,
     pub(crate) notes: Vec<NewNote>,
     pub(crate) attempts: Vec<NewAttempt>,
     /// The owner of the claim makes the update, so the lease is renewed.
@@ -256,10 +256,10 @@ struct Outcome {
 impl Outcome {
     fn of(step: &Step, update: StepUpdate, bytes: &[u8]) -> Result<(Vec<u8>, Self), Error> {
         let mut marked = Cow::Borrowed(bytes);
-        if let Some((at, mark)) = update.mark
-            && let Some(byte) = marked.to_mut().get_mut(at)
-        {
-            *byte = mark;
+        for (at, mark) in &update.marks {
+            if let Some(byte) = marked.to_mut().get_mut(*at) {
+                *byte = *mark;
+            }
         }
         let bytes = &*marked;
         let edit =

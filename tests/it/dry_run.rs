@@ -29,6 +29,8 @@ const COMMANDS: &[&str] = &[
     "replace docs-onboarding --file plans/fence-repair/plan.md --force",
     "new Launch --kind program --children fence-repair,feature-auth",
     "done fence-repair:4 feature-auth:3 feature-auth:0",
+    "tick switch-energy-provider:3 1 4",
+    "split fence-repair:5 2",
 ];
 
 #[test]

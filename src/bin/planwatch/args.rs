@@ -151,6 +151,8 @@ verbs! {
     Attempt(work::Attempt) = "attempt";
     /// Add a note to a plan or a step
     Note(work::Note) = "note";
+    /// Tick tasks of a step, or goals and tasks of a plan
+    Tick(work::Tick) = "tick";
     /// Approve or reject a step, or a phase of a plan
     Confirm(work::Confirm) = "confirm";
     /// Create a plan with its steps
@@ -166,10 +168,14 @@ verbs! {
     Unset(write::Unset) = "unset";
     /// Move a step to another place in its plan
     Move(write::Move) = "move";
+    /// Make a task of a step a step of its own
+    Split(write::Split) = "split";
     /// Merge several steps into one
     Squash(write::Squash) = "squash" | "consolidate";
     /// Replace the steps of a plan with those of a list
     Replace(write::Replace) = "replace" | "restructure";
+    /// Write the Steps list of a plan that has none
+    StepsList(write::StepsList) = "steps-list";
     /// Remove steps or plans; `undo` brings them back
     Remove(write::Remove) = "remove" | "delete" | "rm";
     /// Archive plans, or restore them
@@ -296,7 +302,7 @@ const INSTEAD: [(&str, &str); 4] =
 
 /// Words that people type instead of a verb, listed with the verb that they mean. A suggestion by spelling would not find
 /// the verb: for `create`, it would be `reopen` or nothing.
-const SYNONYMS: [(&str, &[&str]); 38] = [
+const SYNONYMS: [(&str, &[&str]); 39] = [
     ("board", &["kanban", "tui", "dashboard", "ui"]),
     ("status", &["info", "overview", "summary", "state", "st", "stat", "report"]),
     ("list", &["all", "plans", "dir", "index"]),
@@ -309,13 +315,14 @@ const SYNONYMS: [(&str, &[&str]); 38] = [
     ("claim", &["take", "grab", "lock", "acquire", "assign", "pick", "checkout"]),
     ("release", &["unclaim", "unlock", "give", "drop", "unassign"]),
     ("start", &["begin", "activate", "work", "resume", "continue"]),
-    ("done", &["finish", "finished", "completed", "close", "end", "resolve", "tick", "ok"]),
+    ("done", &["finish", "finished", "completed", "close", "end", "resolve", "ok"]),
     ("fail", &["failed", "error", "broken"]),
     ("block", &["blocked", "pause", "hold", "wait", "suspend"]),
     ("skip", &["skipped", "cancel", "abandon", "ignore", "omit", "abort"]),
     ("reopen", &["reset", "retry", "unblock", "redo", "undone"]),
     ("attempt", &["try", "record"]),
     ("note", &["comment", "remark", "annotate"]),
+    ("tick", &["untick", "toggle"]),
     ("confirm", &["approve", "accept", "yes", "allow", "sign"]),
     ("new", &["create", "make", "plan", "generate"]),
     ("add", &["insert", "append", "step", "task"]),

@@ -32,6 +32,7 @@ mod sql;
 mod stats;
 mod status;
 mod sync;
+mod tasks;
 mod template;
 mod token;
 mod trust;
@@ -133,6 +134,7 @@ fn dispatch(session: &Session, verb: Option<Verb>) -> Result<u8, Failure> {
         Verb::Reopen(args) => moves::run(session, Move::Reopen, args.of),
         Verb::Attempt(args) => moves::attempt(session, args),
         Verb::Note(args) => moves::note(session, args),
+        Verb::Tick(args) => tasks::tick(session, args),
         Verb::Confirm(args) => confirm::run(session, args),
         Verb::New(args) => new::run(session, args),
         Verb::Add(args) => add::run(session, args),
@@ -140,8 +142,10 @@ fn dispatch(session: &Session, verb: Option<Verb>) -> Result<u8, Failure> {
         Verb::Set(args) => set::run(session, args),
         Verb::Unset(args) => set::unset(session, args),
         Verb::Move(args) => set::renumber(session, args),
+        Verb::Split(args) => tasks::split(session, args),
         Verb::Squash(args) => set::squash(session, args),
         Verb::Replace(args) => set::replace(session, args),
+        Verb::StepsList(args) => tasks::steps_list(session, args),
         Verb::Remove(args) => set::remove(session, args),
         Verb::Archive(args) => archive::run(session, args),
         Verb::Restore(args) => archive::restore(session, args),

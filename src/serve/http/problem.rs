@@ -160,7 +160,7 @@ pub(in crate::serve) fn status_of(error: &Error) -> StatusCode {
         _ => match (error.code(), error.exit_code()) {
             ("confirmation-by-person", _) => StatusCode::FORBIDDEN,
             ("nothing-to-undo", _) => StatusCode::CONFLICT,
-            ("file-full" | "no-room" | "git-too-old" | "sql-refused" | "sql-error", _) => {
+            ("file-full" | "no-room" | "no-task" | "git-too-old" | "sql-refused" | "sql-error", _) => {
                 StatusCode::UNPROCESSABLE_ENTITY
             }
             ("idempotency-unavailable", _) => StatusCode::SERVICE_UNAVAILABLE,

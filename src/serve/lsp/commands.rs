@@ -21,7 +21,7 @@ use crate::ops::claim::{self, ClaimRequest};
 use crate::ops::release::{self, ReleaseRequest};
 use crate::ops::rename::{self, RenameRequest};
 use crate::ops::renumber::{self, RenumberRequest};
-use crate::ops::split::{self, SplitRequest};
+use crate::ops::split::{self, SplitRequest, Task};
 use crate::ops::steps_list::{self, StepsListRequest};
 use crate::ops::update::{self, AttemptRequest, MoveRequest};
 use crate::plan::file_name;
@@ -212,7 +212,7 @@ fn run(context: &Context, command: &Command) -> Answer {
         "planwatch.splitTask" => {
             let line = command.arguments["line"].as_u64().and_then(|it| usize::try_from(it).ok());
             let line = line.map_or(0, |it| it.saturating_add(1));
-            split::split(context, &SplitRequest { id, line, by, mode: Mode::Write })?
+            split::split(context, &SplitRequest { id, task: Task::Line(line), by, mode: Mode::Write })?
         }
         "planwatch.move" => {
             let to = command.needed("to")?;

@@ -22,7 +22,7 @@ use crate::ops::patch::{self, PatchRequest, PlanTextRequest};
 use crate::ops::release::{self, ReleaseRequest};
 use crate::ops::renumber::{self, RenumberRequest};
 use crate::ops::set::{self, SetOp, SetRequest};
-use crate::ops::tick::{self, TickRequest};
+use crate::ops::tick::{self, Boxes, TickRequest};
 use crate::ops::undo::{self, UndoRequest};
 use crate::ops::update::{self, AttemptRequest, MoveRequest};
 use crate::ops::upsert;
@@ -165,8 +165,12 @@ fn done(context: &Context, asked: &Submission) -> Result<Notice, Problem> {
         "text" => saved(context, asked)?,
         "tick" => {
             let line = asked.text("line").parse().map_err(|_| unread("line"))?;
-            let (hash, ticked) = (asked.text("hash").to_owned(), asked.text("ticked") == "true");
-            tick::tick(context, &TickRequest { id: asked.id()?, line, hash, ticked, by: asked.by() })?
+            let boxes = Boxes::Shown { line, hash: asked.text("hash").to_owned() };
+            let (ticked, by) = (asked.text("ticked") == "true", asked.by());
+            tick::tick(
+                context,
+                &TickRequest { id: asked.id()?, boxes, ticked, by, ..TickRequest::default() },
+            )?
         }
         "set" => set::set(context, &setting(asked)?)?,
         "archive" | "restore" => {

@@ -204,6 +204,28 @@ pub(crate) struct Note {
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
+  planwatch tick auth:2 1 3
+  planwatch tick auth:2 3 --untick
+
+Tasks are numbered from 1, in the order of the file. In a plan, the goals and success criteria that have a box are counted, too. The \
+status does not change.")]
+pub(crate) struct Tick {
+    /// Step or plan
+    pub(crate) id: String,
+    /// Numbers of the tasks
+    #[arg(required = true, value_name = "N")]
+    pub(crate) tasks: Vec<usize>,
+    /// Clear the boxes
+    #[arg(long)]
+    pub(crate) untick: bool,
+    #[command(flatten)]
+    pub(crate) by: By,
+    #[command(flatten)]
+    pub(crate) dry_run: DryRun,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
   planwatch confirm auth:3
   planwatch confirm auth --phase rollout --note 'after the backup'
   planwatch confirm auth:3 --reject --note 'the numbers are wrong'

@@ -235,6 +235,37 @@ pub(crate) struct Remove {
 }
 
 #[derive(Debug, Args)]
+#[command(after_help = "Example:
+  planwatch split auth:2 3
+
+The new step is placed directly after STEP, and has its dependencies and phase. The text of the task becomes a link to the new step. Tasks are \
+numbered from 1, in the order of the file.")]
+pub(crate) struct Split {
+    /// Step with the task
+    #[arg(value_name = "STEP")]
+    pub(crate) id: String,
+    /// Number of the task
+    #[arg(value_name = "TASK")]
+    pub(crate) task: usize,
+    #[command(flatten)]
+    pub(crate) by: By,
+    #[command(flatten)]
+    pub(crate) dry_run: DryRun,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Example:
+  planwatch steps-list auth
+
+The list has a line for each step, with its dependencies, below the heading `## Steps`. `add`, `set`, `move` and `remove` keep it up to date.")]
+pub(crate) struct StepsList {
+    /// Plan
+    pub(crate) plan: String,
+    #[command(flatten)]
+    pub(crate) dry_run: DryRun,
+}
+
+#[derive(Debug, Args)]
 #[command(after_help = "Examples:
   planwatch squash auth 2 3 4 --title 'Middleware and routes'
 

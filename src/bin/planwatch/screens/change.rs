@@ -14,8 +14,8 @@ pub(crate) fn check_fields(session: &Session) -> Result<(), Failure> {
     session.output.check_fields(fields::CHANGE)
 }
 
-/// Verbs that change more files than their line mentions, so the diff is printed before the line.
-const SHOWN: [&str; 5] = ["move", "squash", "replace", "remove", "archive"];
+/// Verbs whose line does not say all that they changed, so the diff is printed before the line.
+const SHOWN: [&str; 7] = ["tick", "split", "move", "squash", "replace", "remove", "archive"];
 
 /// Prints what was done and what was refused; returns the exit code.
 pub(crate) fn print(session: &Session, report: &ChangeReport) -> Result<u8, Failure> {

@@ -65,6 +65,37 @@ pub(crate) struct UnsetBody {
     pub(crate) mode: Mode,
 }
 
+/// The tasks to tick.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct TickBody {
+    /// The numbers of the tasks, from 1 in the order of the file.
+    #[schemars(length(min = 1), inner(range(min = 1)))]
+    pub(crate) tasks: Vec<usize>,
+    /// Clear the boxes.
+    #[serde(default)]
+    pub(crate) untick: bool,
+    #[serde(default, deserialize_with = "requests::author")]
+    #[schemars(extend("pattern" = NOT_BLANK))]
+    pub(crate) by: Option<String>,
+    #[serde(rename = "dry_run", default)]
+    pub(crate) mode: Mode,
+}
+
+/// The task that becomes a step.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct SplitBody {
+    /// The number of the task, from 1 in the order of the file.
+    #[schemars(range(min = 1))]
+    pub(crate) task: usize,
+    #[serde(default, deserialize_with = "requests::author")]
+    #[schemars(extend("pattern" = NOT_BLANK))]
+    pub(crate) by: Option<String>,
+    #[serde(rename = "dry_run", default)]
+    pub(crate) mode: Mode,
+}
+
 /// The values with which a template is rendered.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::Problem;
 use super::answers::named;
-use super::bodies::{AuthorBody, DryBody};
+use super::bodies::{AuthorBody, DryBody, TickBody};
 use super::call::{Call, Reply};
 use super::route::{MAKING, Route, WRITING, get, post};
 use crate::api::context::Context;
@@ -14,6 +14,7 @@ use crate::ops::confirm::{self, ConfirmRequest};
 use crate::ops::note::{self, NoteRequest};
 use crate::ops::release::{self, ReleaseRequest};
 use crate::ops::sync::{self, SyncRequest};
+use crate::ops::tick::{self, Boxes, TickRequest};
 use crate::ops::update::{self, AttemptRequest, MoveRequest};
 use crate::plan::transitions::Verb;
 
@@ -119,6 +120,10 @@ fn records() -> Vec<Route> {
         let route = route.about(about).body::<ConfirmRequest>(json!({"note": "after the backup"}));
         route.answers(200, named("change")).refuses(WRITING)
     };
+    let tick = |route: Route, about| {
+        let route = route.about(about).body::<TickBody>(json!({"tasks": [1], "dry_run": true}));
+        route.answers(200, named("change")).refuses(WRITING)
+    };
     vec![
         post("/api/steps/{id}/attempts", "attempt_step", "attempt")
             .about("Record an attempt at a step and its outcome")
@@ -133,6 +138,12 @@ fn records() -> Vec<Route> {
         note(post("/api/plans/{id}/notes", "note_plan", "note"), "Add a note to a plan")
             .links("id", "/changes/0/id", &["get_plan", "show"])
             .by(|context, call| noted(context, call, call.plan()?)),
+        tick(post("/api/steps/{id}/tick", "tick_step", "tick"), "Tick tasks of a step")
+            .links("id", "/changes/0/id", &["get_step", "show"])
+            .by(|context, call| ticked(context, call, call.step()?)),
+        tick(post("/api/plans/{id}/tick", "tick_plan", "tick"), "Tick goals and tasks of a plan")
+            .links("id", "/changes/0/id", &["get_plan", "show"])
+            .by(|context, call| ticked(context, call, call.plan()?)),
         confirm(
             post("/api/steps/{id}/confirm", "confirm_step", "confirm"),
             "Refused unless it is a dry run; the error names the command with which a person confirms a step",
@@ -181,6 +192,12 @@ fn attempt(context: &Context, call: &Call) -> Result<Reply, Problem> {
 fn noted(context: &Context, call: &Call, id: String) -> Result<Reply, Problem> {
     let request = NoteRequest { id, ..call.body()? };
     Ok(Reply::changed(&note::note(context, &request)?))
+}
+
+fn ticked(context: &Context, call: &Call, id: String) -> Result<Reply, Problem> {
+    let TickBody { tasks, untick, by, mode } = call.body()?;
+    let request = TickRequest { id, boxes: Boxes::Numbers(tasks), ticked: !untick, by, mode };
+    Ok(Reply::changed(&tick::tick(context, &request)?))
 }
 
 /// Refused unless it is a dry run, because a request over HTTP is not known to come from a person.

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::answers::named;
-use super::bodies::{DryBody, SetBody, UnsetBody};
+use super::bodies::{DryBody, SetBody, SplitBody, UnsetBody};
 use super::call::{Call, Reply};
 use super::route::{MAKING, Route, WRITING, delete, get, post, query, words};
 use super::{Problem, pages};
@@ -16,7 +16,9 @@ use crate::ops::remove::{self, RemoveRequest};
 use crate::ops::renumber::{self, RenumberRequest};
 use crate::ops::replace::{self, ReplaceRequest};
 use crate::ops::set::{self, SetOp, SetRequest};
+use crate::ops::split::{self, SplitRequest, Task};
 use crate::ops::squash::{self, SquashRequest};
+use crate::ops::steps_list::{self, StepsListRequest};
 use crate::ops::undo::{self, UndoRequest};
 use crate::text::scalar;
 
@@ -81,6 +83,20 @@ fn steps() -> Vec<Route> {
             .body::<RenumberRequest>(json!({"after": "1", "dry_run": true}))
             .links("id", "/changes/0/id", STEP)
             .by(move_step),
+        change(
+            post("/api/steps/{id}/split", "split_step", "split"),
+            "Make a task of a step a step of its own",
+        )
+        .body::<SplitBody>(json!({"task": 1, "dry_run": true}))
+        .links("id", "/changes/0/id", STEP)
+        .by(split_step),
+        change(
+            post("/api/plans/{id}/steps-list", "write_steps_list", "steps-list"),
+            "Write the Steps list of a plan that has none",
+        )
+        .body::<DryBody>(json!({"dry_run": true}))
+        .links("id", "/changes/0/id", PLAN)
+        .by(write_steps_list),
         change(post("/api/plans/{id}/squash", "squash_steps", "squash"), "Merge several steps into one")
             .body::<SquashRequest>(json!({"steps": ["1", "2"], "title": "Both at once", "dry_run": true}))
             .links("id", "/changes/0/id", STEP)
@@ -172,6 +188,18 @@ fn unset_field(context: &Context, call: &Call, id: String) -> Result<Reply, Prob
 fn move_step(context: &Context, call: &Call) -> Result<Reply, Problem> {
     let request = RenumberRequest { id: call.step()?, ..call.body()? };
     Ok(Reply::changed(&renumber::renumber(context, &request)?))
+}
+
+fn split_step(context: &Context, call: &Call) -> Result<Reply, Problem> {
+    let SplitBody { task, by, mode } = call.body()?;
+    let request = SplitRequest { id: call.step()?, task: Task::Number(task), by, mode };
+    Ok(Reply::changed(&split::split(context, &request)?))
+}
+
+fn write_steps_list(context: &Context, call: &Call) -> Result<Reply, Problem> {
+    let DryBody { mode } = call.body()?;
+    let request = StepsListRequest { plan: call.plan()?, mode };
+    Ok(Reply::changed(&steps_list::insert(context, &request)?))
 }
 
 fn squash_steps(context: &Context, call: &Call) -> Result<Reply, Problem> {
