@@ -70,6 +70,7 @@ codes! {
     StaleClaim "stale-claim" Warning Allowed,
     NestedPlan "nested-plan" Warning Allowed,
     ProgramMissing "program-missing" Warning Allowed,
+    PhaseMissing "phase-missing" Warning Allowed,
     NameClash "name-clash" Warning Allowed,
     DecisionRewritten "decision-rewritten" Warning Allowed,
     ClaimedTwice "claimed-twice" Warning Allowed,

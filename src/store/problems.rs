@@ -1,5 +1,6 @@
 //! The problems that are found when plans are looked at, in addition to those that are found when they are loaded.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use crate::api::context::Context;
@@ -10,7 +11,7 @@ use crate::plan::problem::{Code, Problem};
 use crate::plan::records::Attempt;
 use crate::plan::rules;
 use crate::plan::time::Time;
-use crate::plan::words::StepStatus;
+use crate::plan::words::{self, PlanStatus, StepStatus};
 use crate::store::{knowledge, prompt};
 use crate::text::front_matter::{self, Header};
 use crate::text::yaml::{self, View};
@@ -30,6 +31,7 @@ pub(crate) fn all(context: &Context, plans: &Plans, mut found: Vec<Problem>) -> 
 /// The problems of a plan and its steps, in no particular order.
 pub(crate) fn of_plan(context: &Context, plans: &Plans, plan: &Plan) -> Vec<Problem> {
     let mut found = plan.problems.clone();
+    found.extend(missing_phases(context, plan));
     for step in &plan.steps {
         found.extend(step.problems.iter().cloned());
         found.extend(future_time(context, step));
@@ -42,6 +44,35 @@ pub(crate) fn of_plan(context: &Context, plans: &Plans, plan: &Plan) -> Vec<Prob
 /// The problems of decisions, insights, scripts and prompts.
 pub(crate) fn outside_plans(context: &Context) -> Vec<Problem> {
     [knowledge::problems(context), prompt::problems(context)].concat()
+}
+
+/// Reports each entry of `confirm_phases` that is the phase of no step: it is probably misspelled, and then the steps that it
+/// should hold back can be claimed. A plan without steps is not reported, and neither is a closed or archived plan.
+fn missing_phases(context: &Context, plan: &Plan) -> Vec<Problem> {
+    let is_open = matches!(plan.shown_status().0.known(), Some(PlanStatus::Draft | PlanStatus::Active));
+    if plan.confirm_phases.is_empty() || plan.steps.is_empty() || plan.is_archived || !is_open {
+        return Vec::new();
+    }
+    let phases: BTreeSet<_> = plan.steps.iter().filter_map(|it| it.phase.as_deref()).collect();
+    let missing = plan.confirm_phases.iter().filter(|it| !phases.contains(it.as_str()));
+    let problem = |name: &String| {
+        let message = format!("no step has the phase `{name}`, so no step waits for its confirmation");
+        let nearest = words::nearest(name, phases.iter().copied());
+        let hint = nearest.map(|it| format!("did you mean `{it}`?"));
+        let hint = hint.unwrap_or_else(|| "correct the name, or remove it".to_owned());
+        let file = context.plans.read(Path::new(&plan.path)).map(|it| it.bytes).unwrap_or_default();
+        let at = place_of_phase(&file, name).unwrap_or(0);
+        Problem::at_byte(&plan.path, &file, at, Code::PhaseMissing, message, &hint)
+    };
+    missing.map(problem).collect()
+}
+
+/// The byte offset of an entry of `confirm_phases` in the file.
+fn place_of_phase(file: &[u8], name: &str) -> Option<usize> {
+    let (tree, start) = header(file)?;
+    let phases = tree.root().get("confirm_phases")?;
+    let listed = phases.items().find(|it| it.text() == Some(name)).map(|it| it.span().start);
+    Some(start + listed.unwrap_or_else(|| phases.span().start))
 }
 
 /// Reports a step that two branches claimed at once, until it is closed.
@@ -83,10 +114,15 @@ fn future_time(context: &Context, step: &Step) -> Option<Problem> {
 
 /// Finds a time among the `at` values of the claim and the attempts. Returns the position of the first value that equals it.
 fn place_of_time(file: &[u8], time: Time) -> Option<usize> {
-    let Header::Present { yaml: range, .. } = front_matter::split(file).header else { return None };
-    let tree = yaml::parse(std::str::from_utf8(&file[range.clone()]).ok()?).ok()?;
+    let (tree, start) = header(file)?;
     let attempts = tree.root().get("attempts").into_iter().flat_map(View::items);
     let times = tree.root().get("claim").into_iter().chain(attempts).filter_map(|it| it.get("at"));
     let is_it = |it: &View<'_>| it.text().and_then(|it| it.parse().ok()) == Some(time);
-    times.into_iter().find(is_it).map(|it| range.start + it.span().start)
+    times.into_iter().find(is_it).map(|it| start + it.span().start)
+}
+
+/// The front matter, and the byte offset in the file at which its YAML begins.
+fn header(file: &[u8]) -> Option<(yaml::Tree, usize)> {
+    let Header::Present { yaml: range, .. } = front_matter::split(file).header else { return None };
+    Some((yaml::parse(std::str::from_utf8(&file[range.clone()]).ok()?).ok()?, range.start))
 }
