@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::api::context::Context;
 use crate::api::error::Error;
-use crate::api::views::{StepShape, envelope};
+use crate::api::views::{PlanShape, StepShape, envelope};
 use crate::ops::run::Outcome;
 use crate::ops::show::{GraphForm, ShowReport, ShowRequest, ShownPlan, show};
 use crate::page::look::Look;
@@ -141,6 +141,7 @@ fn document(shown: &ShownPlan) -> String {
     text.push_str(&list("## Goals", &plan.goals));
     text.push_str(&list("## Success criteria", &plan.success_criteria));
     text.push_str(&lowered(&without_list(&shown.body), &plan.title, 0));
+    text.push_str(&list("## Plans", &shown.children.iter().map(child).collect::<Vec<_>>()));
     let bodies = shown.bodies.as_deref().unwrap_or_default();
     let mut phase = None;
     // Without a heading of their own, the steps would belong to the last section of the plan's text.
@@ -155,6 +156,12 @@ fn document(shown: &ShownPlan) -> String {
         text.push_str(&one_step(step, body));
     }
     text
+}
+
+/// A plan of a program, in one line.
+fn child(plan: &PlanShape) -> String {
+    let closed = plan.steps_completed + plan.steps_skipped;
+    format!("{} (`{}`): {}, {closed} of {} steps", plan.title, plan.id, plan.status, plan.steps_total)
 }
 
 fn one_step(step: &StepShape, body: &str) -> String {
