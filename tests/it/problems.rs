@@ -278,6 +278,11 @@ fn warnings_of_contents(seen: &Seen) {
         ],
         &["plans/a/step-2.md:1:1: waits-for-open"],
     );
+    let phases = "---\nconfirm_phases:\n  - build\n  - 'bild' # why\n---\n# A\n";
+    seen.check(
+        &[("a/plan.md", phases), ("a/step-1.md", "---\nphase: build\n---\n# One\n")],
+        &["plans/a/plan.md:4:5: phase-missing"],
+    );
     // A range of more than 100 steps is not expanded into single dependencies.
     let text = |n: u32| if n == 60 { "# Open\n" } else { "---\nstatus: completed\n---\n# S\n" };
     let mut files: Vec<_> = (1..=120).map(|n| (format!("a/step-{n}.md"), text(n))).collect();
