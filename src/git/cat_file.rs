@@ -142,21 +142,28 @@ pub struct Blobs<'a> {
 }
 
 impl Blobs<'_> {
-    /// The bytes of a file; an object that is missing, is not a file or is too large is an error.
+    /// The bytes of a file. An object that is not a file or is too large is an error, and so is a missing one
+    /// ([`GitError::NotFetched`]): the repository names it, so only a partial clone lacks it.
     pub fn read(&self, oid: &Oid) -> Result<Vec<u8>, GitError> {
-        let missing = || GitError::NoRevision { revision: oid.to_string() };
-        self.find(oid.as_str().as_bytes())?.ok_or_else(missing)
+        match self.look_up(oid.as_str().as_bytes())? {
+            Found::Missing => Err(GitError::NotFetched { oid: oid.to_string() }),
+            found => found.blob().ok_or_else(|| GitError::NoRevision { revision: oid.to_string() }),
+        }
     }
 
     /// Like [`Self::read`], by any name such as `OID:path`; `None` if there is no such file, if it is too large, or if a
     /// partial clone lacks it.
     pub fn find(&self, name: &[u8]) -> Result<Option<Vec<u8>>, GitError> {
+        self.look_up(name).map(Found::blob)
+    }
+
+    fn look_up(&self, name: &[u8]) -> Result<Found, GitError> {
         let running = self.running.take();
         let mut objects = running.map_or_else(|| CatFile::open(self.git), Ok)?;
         let found = match objects.read(name) {
             Err(_) if objects.has_ended => {
                 return match objects.stream.into_inner().finish().map_err(not_fetched) {
-                    Err(GitError::NotFetched { .. }) => Ok(None),
+                    Err(GitError::NotFetched { .. }) => Ok(Found::Missing),
                     ended => ended.and(Err(GitError::unexpected("cat-file", "an answer ended early"))),
                 };
             }
@@ -165,7 +172,7 @@ impl Blobs<'_> {
         // After an error this line is not reached, and the process is not used again: its next output could belong to
         // another object.
         self.running.replace(Some(objects));
-        Ok(found.blob())
+        Ok(found)
     }
 }
 

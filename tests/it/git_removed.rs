@@ -361,3 +361,18 @@ fn a_merge_whose_parents_a_shallow_clone_lacks_is_not_compared() {
     repository.place.git_at(&repository.place.work().join("../shallow"), 0, &["fetch", "-q", "--unshallow"]);
     repository.planwatch("-C ../shallow git resolve --check").ok_code();
 }
+
+#[test]
+fn a_merge_whose_files_a_partial_clone_lacks_is_not_compared() {
+    let repository = merged(Driver::Configured, "note auth:2 later");
+    repository.git("config uploadpack.allowFilter true");
+    let origin = format!("file://{}", repository.place.work().display());
+    repository.git(&format!("clone -q --filter=blob:none {origin} ../partial"));
+    let refused = repository.planwatch("-C ../partial git resolve --check");
+    assert_eq!(refused.code, 1, "{refused:?}");
+    let has = |words: &str| refused.stderr.contains(words);
+    assert!(has("is not in this clone") && has("`git log -p --all -- plans` fetches"), "{refused:?}");
+    let clone = repository.place.work().join("../partial");
+    repository.place.git_at(&clone, 0, &["log", "-p", "--quiet", "--all", "--", "plans"]);
+    repository.planwatch("-C ../partial git resolve --check").ok_code();
+}
