@@ -171,7 +171,7 @@ impl DiskError {
             }
             Self::InUse { .. } => "close the file in the other program, then try again",
             Self::Mounted { .. } => {
-                "nothing was written; unmount the directory, or run the command on the original directory, then try again"
+                "nothing was written; unmount the directory, or run the command where it is not mounted, for example outside the container, then try again"
             }
             Self::LinkBreaks { .. } => {
                 "nothing was changed; put the file itself in the link's place, then try again"

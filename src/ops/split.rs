@@ -132,7 +132,7 @@ fn linked(file: &[u8], request: &SplitRequest, to: &StepId) -> Result<(String, V
     Ok((trimmed.to_owned(), after))
 }
 
-/// The first of these tasks in a line of the file, counted from 1.
+/// The first of these tasks in the given line of the file. Lines are counted from 1.
 fn task_in_line(file: &[u8], tasks: &[usize], line: usize) -> Result<usize, Error> {
     let n_lines_before = |at: usize| file[..at].iter().filter(|it| **it == b'\n').count();
     let found = tasks.iter().copied().find(|it| n_lines_before(*it) + 1 == line);

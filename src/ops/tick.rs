@@ -42,8 +42,8 @@ impl Default for Boxes {
     }
 }
 
-/// Ticks or clears all boxes, or after an error none. A line that was shown must still be the same. It is no error if a box
-/// has the requested state already.
+/// Ticks or clears all requested boxes; after an error, none is changed. A line that was shown must still be the same. It is
+/// no error if a box has the requested state already.
 pub fn tick(context: &Context, request: &TickRequest) -> Result<ChangeReport, Error> {
     let did = did(request);
     let ids = std::slice::from_ref(&request.id);

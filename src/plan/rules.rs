@@ -264,9 +264,9 @@ pub enum State {
     Next,
     /// No step can be claimed, and at least one is in progress, or was closed elsewhere and is not merged here.
     Waiting,
-    /// No step can be claimed, and none is in progress. Here, steps whose claim has lapsed and completed steps that are not
-    /// verified do not count as in progress. For example, the open steps depend on a step that failed, is blocked or has an
-    /// error in its file.
+    /// No step can be claimed, and none is in progress. For example, the open steps depend on a step that failed, is blocked
+    /// or has an error in its file. Steps whose claim has lapsed and completed steps that are not verified do not count as
+    /// in progress here.
     Blocked,
     Draft,
     Complete,

@@ -1,4 +1,4 @@
-//! The problems that are found when plans are looked at, in addition to those that are found when they are loaded.
+//! Collects the problems that loading the plans found, and adds those that only later checks find.
 
 use std::collections::BTreeSet;
 use std::path::Path;

@@ -4,7 +4,7 @@ use clap::Args;
 use planwatch::api::requests;
 use planwatch::store::transaction::Mode;
 
-/// Options of all verbs that write.
+/// The option `--dry-run` of the verbs that write.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct DryRun {
     /// Print the changes as a diff and write nothing
@@ -34,10 +34,10 @@ pub(crate) struct By {
     pub(crate) by: Option<String>,
 }
 
-/// Arguments of all verbs that change a status.
+/// Arguments of `start`, `done`, `fail`, `block`, `skip` and `reopen`.
 #[derive(Debug, Args)]
 pub(crate) struct Move {
-    /// Steps (`auth:2`, or `2` in the current plan) or plans (`auth`); fail and block take only steps (can be repeated)
+    /// Steps (`auth:2`, or `2` in the current plan) or plans (`auth`), one or more; fail and block take only steps
     #[arg(required = true, value_name = "ID")]
     pub(crate) ids: Vec<String>,
     /// Message, recorded as an attempt (for a plan: as a note)
