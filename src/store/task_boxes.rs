@@ -1,6 +1,7 @@
 //! Finds the tasks of a file, and a task by its number.
 
 use crate::api::error::Error;
+use crate::text::typed::shell_word;
 use crate::text::{count, front_matter, markdown};
 
 /// The byte offset in the file of each task's `[`, ascending. A text that is not UTF-8 has no tasks.
@@ -15,7 +16,10 @@ pub(crate) fn nth(tasks: &[usize], number: usize, id: &str) -> Result<usize, Err
     let found = number.checked_sub(1).and_then(|it| tasks.get(it)).copied();
     found.ok_or_else(|| {
         let has = if tasks.is_empty() { "no tasks".to_owned() } else { count(tasks.len(), "task") };
-        let hint = format!("tasks are numbered from 1, in the order of the file: planwatch show {id}");
-        Error::failed("no-task", format!("`{id}` has {has}, so there is no task {number}"), &hint)
+        let hint = format!(
+            "tasks are numbered from 1, in the order of the file: planwatch show {}",
+            shell_word(&id)
+        );
+        Error::failed("no-task", format!("`{id}` has {has}, so there is no task {number}"), hint)
     })
 }
