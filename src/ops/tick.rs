@@ -45,6 +45,9 @@ impl Default for Boxes {
 /// Ticks or clears all requested boxes; after an error, none is changed. A line that was shown must still be the same. It is
 /// no error if a box has the requested state already.
 pub fn tick(context: &Context, request: &TickRequest) -> Result<ChangeReport, Error> {
+    if matches!(&request.boxes, Boxes::Numbers(numbers) if numbers.is_empty()) {
+        return Err(Error::usage("no task is named", "give the numbers of the tasks"));
+    }
     let did = did(request);
     let ids = std::slice::from_ref(&request.id);
     let write = |writing: &mut Transaction<'_>, id: &str| match resolve::target(context, id)? {
@@ -139,6 +142,7 @@ mod tests {
         for numbers in [vec![0], vec![1, 6], vec![5, 0]] {
             assert_eq!(tick(&context, &of(Boxes::Numbers(numbers), true)).unwrap_err().code(), "no-task");
         }
+        assert_eq!(tick(&context, &of(Boxes::Numbers(Vec::new()), true)).unwrap_err().code(), "usage");
         assert_eq!(now(), PLAN);
         let report = tick(&context, &of(Boxes::Numbers(vec![1, 4, 5]), true)).unwrap();
         assert_eq!(report.changes[0].did, "3 tasks ticked");
