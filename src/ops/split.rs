@@ -15,8 +15,9 @@ use crate::plan::{file_name, read};
 use crate::store::load::{self, DecisionFiles, LoadQuery};
 use crate::store::transaction::{self, ChangeReport, Changed, Mode, Transaction};
 use crate::store::{branches, new_step, resolve, step_file, steps_list_line, task_boxes};
+use crate::text::line_index::Lines;
 
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct SplitRequest {
     pub id: String,
     pub task: Task,
@@ -31,12 +32,6 @@ pub enum Task {
     Line(usize),
     /// The number of the task in the step's text, from 1.
     Number(usize),
-}
-
-impl Default for Task {
-    fn default() -> Self {
-        Self::Number(1)
-    }
 }
 
 /// Makes the new step and the link to it; after an error, neither is made. The new step gets the dependencies and the phase
@@ -134,9 +129,9 @@ fn linked(file: &[u8], request: &SplitRequest, to: &StepId) -> Result<(String, V
 
 /// The first of these tasks in the given line of the file. Lines are counted from 1.
 fn task_in_line(file: &[u8], tasks: &[usize], line: usize) -> Result<usize, Error> {
-    let n_lines_before = |at: usize| file[..at].iter().filter(|it| **it == b'\n').count();
-    let found = tasks.iter().copied().find(|it| n_lines_before(*it) + 1 == line);
-    found.ok_or_else(|| {
+    let lines = Lines::of(file);
+    let found = tasks.iter().find(|it| lines.place(**it).line as usize == line);
+    found.copied().ok_or_else(|| {
         let hint = "place the cursor on a task, as in `- [ ] text`";
         Error::failed("no-task", format!("line {line} is not a task"), hint)
     })
@@ -148,6 +143,10 @@ mod tests {
     use crate::disk::model::Machine;
     use crate::plan::id::PlanId;
     use crate::store::load;
+
+    fn of(id: &str, line: usize) -> SplitRequest {
+        SplitRequest { id: id.to_owned(), task: Task::Line(line), by: None, mode: Mode::Write }
+    }
 
     #[test]
     fn a_task_becomes_a_step_and_stays_as_a_link() {
@@ -162,11 +161,7 @@ mod tests {
             ("/plans/p/step-3.md", "# Three\n"),
         ]);
         let context = Context::on_model(&machine);
-        let ask = |line: usize| {
-            let id = "p:2".to_owned();
-            split(&context, &SplitRequest { id, task: Task::Line(line), ..SplitRequest::default() })
-                .map(|it| it.changes[0].id.clone())
-        };
+        let ask = |line: usize| split(&context, &of("p:2", line)).map(|it| it.changes[0].id.clone());
         for line in [0, 1, 4, 7, 99] {
             assert_eq!(ask(line).unwrap_err().code(), "no-task", "{line}");
         }
@@ -193,8 +188,7 @@ mod tests {
         let files: Vec<_> = (1..=120).map(step).collect();
         let files: Vec<_> = files.iter().map(|(path, text)| (path.as_str(), *text)).collect();
         let context = Context::on_model(&Machine::with(&files));
-        let request = SplitRequest { id: "p:120".to_owned(), task: Task::Line(3), ..SplitRequest::default() };
-        split(&context, &request).unwrap();
+        split(&context, &of("p:120", 3)).unwrap();
         let plan = load::one_plan(&context, &PlanId::new("p")).unwrap().unwrap();
         let [.., old, new] = &plan.steps[..] else { panic!("no steps") };
         assert_eq!(plan.spelled_out(new), plan.spelled_out(old));
