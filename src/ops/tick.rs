@@ -14,7 +14,7 @@ use crate::store::sync::ending;
 use crate::store::task_boxes;
 use crate::store::transaction::{ChangeReport, Mode, Transaction};
 
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct TickRequest {
     pub id: String,
     pub boxes: Boxes,
@@ -36,63 +36,56 @@ pub enum Boxes {
     Numbers(Vec<usize>),
 }
 
-impl Default for Boxes {
-    fn default() -> Self {
-        Self::Numbers(Vec::new())
-    }
-}
-
 /// Ticks or clears all requested boxes; after an error, none is changed. A line that was shown must still be the same. It is
 /// no error if a box has the requested state already.
 pub fn tick(context: &Context, request: &TickRequest) -> Result<ChangeReport, Error> {
     if matches!(&request.boxes, Boxes::Numbers(numbers) if numbers.is_empty()) {
         return Err(Error::usage("no task is named", "give the numbers of the tasks"));
     }
-    let did = did(request);
     let ids = std::slice::from_ref(&request.id);
     let write = |writing: &mut Transaction<'_>, id: &str| match resolve::target(context, id)? {
         Target::Plan(plan) => plan_file::update(context, writing, &plan, &|_, bytes| {
             let marks = marks(bytes, request, true)?;
-            Ok(PlanUpdate { marks, did: did.clone(), ..PlanUpdate::default() })
+            Ok(PlanUpdate { did: did(&marks, request.ticked), marks, ..PlanUpdate::default() })
         }),
         Target::Step(step) => {
             let who = Caller::of(context, &step.id, request.by.as_deref(), None, false);
             step_file::update(context, writing, &step, &|now| {
                 let marks = marks(now.bytes, request, false)?;
                 let renews = fencing::is_owner(now.step, &who);
-                Ok(StepUpdate { marks, renews, did: did.clone(), ..StepUpdate::default() })
+                let did = did(&marks, request.ticked);
+                Ok(StepUpdate { marks, renews, did, ..StepUpdate::default() })
             })
         }
     };
     ending::fenced(context, None, |_| change_one_by_one(context, "tick", ids, request.mode, write))
 }
 
-fn did(request: &TickRequest) -> String {
-    let did = if request.ticked { "ticked" } else { "cleared" };
-    match &request.boxes {
-        Boxes::Numbers(numbers) if numbers.len() > 1 => format!("{} tasks {did}", numbers.len()),
-        _ => format!("task {did}"),
+fn did(marks: &[(usize, u8)], ticked: bool) -> String {
+    let did = if ticked { "ticked" } else { "cleared" };
+    match marks.len() {
+        0 | 1 => format!("task {did}"),
+        n => format!("{n} tasks {did}"),
     }
 }
 
-/// For each box, the offset of the character between its brackets, in bytes from the start of the file, and the new
-/// character.
+/// For each box that is to change, the offset of the character between its brackets, in bytes from the start of the file,
+/// and the new character.
 fn marks(file: &[u8], request: &TickRequest, has_aims: bool) -> Result<Vec<(usize, u8)>, Error> {
     let mut all = if has_aims { aims::boxes(file) } else { Vec::new() };
     all.extend(task_boxes::in_text(file));
     all.sort_unstable();
-    let opens = match &request.boxes {
+    let mut opens = match &request.boxes {
         Boxes::Shown { line, hash } => vec![shown(file, &all, (*line, hash), request.ticked)?],
         Boxes::Numbers(numbers) => {
-            numbers.iter().map(|it| task_boxes::nth(&all, *it, &request.id)).collect::<Result<_, _>>()?
+            numbers.iter().map(|it| task_boxes::nth(&all, *it, &request.id)).collect::<Result<Vec<_>, _>>()?
         }
     };
-    let mark = |open: usize| match file[open + 1] {
-        b'X' if request.ticked => b'X',
-        _ if request.ticked => b'x',
-        _ => b' ',
-    };
-    Ok(opens.into_iter().map(|open| (open + 1, mark(open))).collect())
+    opens.sort_unstable();
+    opens.dedup();
+    let changes = |at: &usize| file[*at].is_ascii_whitespace() == request.ticked;
+    let mark = if request.ticked { b'x' } else { b' ' };
+    Ok(opens.into_iter().map(|open| open + 1).filter(changes).map(|at| (at, mark)).collect())
 }
 
 /// The only box of the line, if the line is still the one that was shown.
@@ -131,7 +124,7 @@ mod tests {
     const PLAN: &str = "---\nstatus: active\ngoals:\n  - \"[ ] fast\" # why\n  - '[x] small'\n  - plain\nsuccess_criteria: [\"[ ] a\", \"[ ] b\"]\n---\n# P\n\n- [ ] task\n";
 
     fn of(boxes: Boxes, ticked: bool) -> TickRequest {
-        TickRequest { id: "p".to_owned(), boxes, ticked, ..TickRequest::default() }
+        TickRequest { id: "p".to_owned(), boxes, ticked, by: None, mode: Mode::Write }
     }
 
     #[test]
@@ -149,7 +142,10 @@ mod tests {
         let expected =
             PLAN.replace("[ ] fast", "[x] fast").replace("[ ] b", "[x] b").replace("[ ] task", "[x] task");
         assert_eq!(now(), expected);
-        tick(&context, &of(Boxes::Numbers(vec![4]), false)).unwrap();
+        let again = tick(&context, &of(Boxes::Numbers(vec![1, 4, 2]), true)).unwrap();
+        assert!(!again.changes[0].was_written);
+        let report = tick(&context, &of(Boxes::Numbers(vec![4, 4]), false)).unwrap();
+        assert_eq!(report.changes[0].did, "task cleared", "it was named twice");
         assert_eq!(now(), expected.replace("[x] b", "[ ] b"));
     }
 

@@ -167,10 +167,7 @@ fn done(context: &Context, asked: &Submission) -> Result<Notice, Problem> {
             let line = asked.text("line").parse().map_err(|_| unread("line"))?;
             let boxes = Boxes::Shown { line, hash: asked.text("hash").to_owned() };
             let (ticked, by) = (asked.text("ticked") == "true", asked.by());
-            tick::tick(
-                context,
-                &TickRequest { id: asked.id()?, boxes, ticked, by, ..TickRequest::default() },
-            )?
+            tick::tick(context, &TickRequest { id: asked.id()?, boxes, ticked, by, mode: Mode::Write })?
         }
         "set" => set::set(context, &setting(asked)?)?,
         "archive" | "restore" => {
