@@ -396,7 +396,7 @@ fn take(
     wish: Wish,
 ) -> Result<Taken, Error> {
     let context = ask.context;
-    let decided = step_file::write(context, writing, named, Some(locked), &|now| {
+    let decided = step_file::write(context, writing, named, &|plans| locked.annotate(plans), &|now| {
         let obstacles = rules::obstacles(now.plans, now.plan, now.step, context.now);
         match wish {
             _ if obstacles.is_empty() => {}

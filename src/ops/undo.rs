@@ -293,7 +293,9 @@ impl Claimed {
                 });
                 leases::moved(context, moved.as_slice());
             }
-            (None, Some(after)) => leases::changed(context, before, after, leases::Effect::default()),
+            (None, Some(after)) => {
+                leases::changed(&leases::Leases::of(context), before, after, leases::Effect::default());
+            }
             (None, None) => leases::forget(context, &before.id),
         }
     }

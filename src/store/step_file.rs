@@ -118,21 +118,23 @@ pub(crate) fn update_with<T, L>(
     decide: DecideStep<'_, T, L>,
 ) -> Result<Decision<Done, T, L>, Error> {
     let is_dry_run = writing.is_dry_run();
-    write(context, writing, named, None, decide)?.try_map(|made, value| {
+    let leases = Leases::of(context);
+    let annotate = |plans| leases.annotate_for(plans, &named.id);
+    write(context, writing, named, &annotate, decide)?.try_map(|made, value| {
         let done = made.into_done(context)?;
         if !is_dry_run {
-            note_claim(context, &done);
+            note_claim(&leases, context, &done);
         }
         Ok((done, value))
     })
 }
 
-fn note_claim(context: &Context, done: &Done) {
+fn note_claim(leases: &Leases<'_>, context: &Context, done: &Done) {
     if done.ends_record {
         leases::forget(context, &done.after.id);
     } else {
         let effect = leases::Effect { renews: done.renews, ends_others: done.ends_others };
-        leases::changed(context, &done.before, &done.after, effect);
+        leases::changed(leases, &done.before, &done.after, effect);
     }
 }
 
@@ -146,21 +148,17 @@ pub(crate) struct Done {
 }
 
 /// Like [`update_with`], but without the update of the claim's record and without the report. [`Made::into_done`] makes
-/// the report, and needs no lock. `records` are the claim records, if the caller has locked them.
+/// the report, and needs no lock. `annotate` adds the recorded claims to the loaded plans.
 pub(crate) fn write<T, L>(
     context: &Context,
     writing: &mut Transaction<'_>,
     named: &NamedStep,
-    records: Option<&leases::Locked<'_>>,
+    annotate: &dyn Fn(Plans) -> Plans,
     decide: DecideStep<'_, T, L>,
 ) -> Result<Decision<Made, T, L>, Error> {
     let id = &named.id.plan;
     let files = DecisionFiles::Step(&named.id);
-    let plans = LoadQuery::step(&named.id).settled(files).load(context)?.plans;
-    let plans = match records {
-        Some(records) => records.annotate(plans),
-        None => Leases::of(context).annotate_for(plans, &named.id),
-    };
+    let plans = annotate(LoadQuery::step(&named.id).settled(files).load(context)?.plans);
     let plan = plans.get(id).ok_or_else(|| load::missing(context, id))?;
     transaction::check_live(plan)?;
     let step = resolve::one_step(context, plan, named)?;

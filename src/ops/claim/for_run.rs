@@ -177,7 +177,7 @@ fn take(
 ) -> Result<Taken, Error> {
     let claim = fresh_id(context)?;
     let run = RunRecord { log: log_name(context, &named.id, &claim), touches: None, worker: None };
-    let decided = step_file::write(context, writing, named, Some(locked), &|now| {
+    let decided = step_file::write(context, writing, named, &|plans| locked.annotate(plans), &|now| {
         let (plans, step) = (now.plans, now.step);
         let Some(task) = task(context, plans, now.plan, step) else {
             return Ok(Decision::Leave(Taken::Gone));

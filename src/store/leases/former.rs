@@ -401,11 +401,11 @@ impl Locked<'_> {
 
 pub(crate) fn moved(context: &Context, moves: &[Move<'_>]) {
     let is_recorded = |it: &Leases<'_>| moves.iter().any(|moved| it.has_anything(&moved.step.id));
-    if_recorded(context, is_recorded, |it| it.moved(moves));
+    if_recorded(&Leases::of(context), is_recorded, |it| it.moved(moves));
 }
 
 /// Called after a step was removed by `remove --force`, `squash` or `replace`. The step's claim stays in force in working
 /// trees that still have the step.
 pub(crate) fn removed(context: &Context, plan: &Plan, step: &Step) {
-    if_recorded(context, |it| it.has_anything(&step.id), |it| it.removed(plan, step));
+    if_recorded(&Leases::of(context), |it| it.has_anything(&step.id), |it| it.removed(plan, step));
 }

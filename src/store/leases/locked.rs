@@ -416,7 +416,7 @@ pub(crate) fn note_worker(context: &Context, step: &StepId, claim: &str, worker:
 /// Records how a change of a step changed its claim, if a record or the log may have to change.
 ///
 /// The change is already made. If the claim's record cannot be updated now, the claim holds until it lapses.
-pub(crate) fn changed(context: &Context, before: &Step, after: &Step, effect: Effect) {
+pub(crate) fn changed(leases: &Leases<'_>, before: &Step, after: &Step, effect: Effect) {
     let is_reopened = before.is_closed() && !after.is_closed();
     let may_be_closed = is_reopened || before.claim.is_some();
     let is_closed_now = !before.is_closed() && after.is_closed();
@@ -425,17 +425,17 @@ pub(crate) fn changed(context: &Context, before: &Step, after: &Step, effect: Ef
         let is_known = leases.has_any(&key) || may_be_closed && leases.has_log(&key);
         is_known || is_closed_now && leases.has_other_trees()
     };
-    if_recorded(context, is_recorded, |it| it.changed(before, after, effect));
+    if_recorded(leases, is_recorded, |it| it.changed(before, after, effect));
 }
 
 /// Takes the lock only if a record may concern the step, because locking costs more than checking.
 pub(super) fn if_recorded(
-    context: &Context,
+    leases: &Leases<'_>,
     is_recorded: impl FnOnce(&Leases<'_>) -> bool,
     change: impl FnOnce(&Locked<'_>),
 ) {
-    if is_recorded(&Leases::of(context))
-        && let Ok(locked) = Locked::take(context, Sharing::Waived)
+    if is_recorded(leases)
+        && let Ok(locked) = Locked::take(leases.context, Sharing::Waived)
     {
         change(&locked);
     }
@@ -446,19 +446,20 @@ pub(super) fn if_recorded(
 /// This is used if the step was removed or archived, if it is released although its file has no claim, if its claim is
 /// undone, or if another machine has taken the step over.
 pub(crate) fn forget(context: &Context, step: &StepId) {
-    if_recorded(context, |it| it.has_any(&it.key(step)), |it| it.forget(step));
+    if_recorded(&Leases::of(context), |it| it.has_any(&it.key(step)), |it| it.forget(step));
 }
 
 /// Ends a claim that its step's file does not contain. Records of other claims on the step stay.
 pub(crate) fn end_unclaimed(context: &Context, claim: &str) {
-    let Some(record) = Leases::of(context).find(claim) else { return };
+    let leases = Leases::of(context);
+    let Some(record) = leases.find(claim) else { return };
     let Some(step) = read_step_id(&record.step) else { return };
-    if_recorded(context, |it| it.has_any(&it.key(&step)), |it| it.end_claim(&step, claim));
+    if_recorded(&leases, |it| it.has_any(&it.key(&step)), |it| it.end_claim(&step, claim));
 }
 
 /// Records that an undo reopened a step.
 pub(crate) fn reopened(context: &Context, step: &StepId) {
-    if_recorded(context, |it| it.has_log(&it.key(step)), |it| it.reopen(step));
+    if_recorded(&Leases::of(context), |it| it.has_log(&it.key(step)), |it| it.reopen(step));
 }
 
 /// The text of a system error without its number.

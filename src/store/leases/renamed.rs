@@ -126,7 +126,7 @@ pub(crate) fn renamed(context: &Context, plan: &Plan, to: &PlanId) {
     let moves: Vec<_> = moves.collect();
     let is_known = |it: &Leases<'_>| moves.iter().any(|moved| it.has_anything(&moved.step.id));
     if_recorded(
-        context,
+        &Leases::of(context),
         |it| it.has_other_trees() || is_known(it),
         |it| {
             it.moved(&moves);
