@@ -79,6 +79,7 @@ pub(crate) fn line(verb: &str, change: &Changed) -> String {
             let status = status.as_deref().unwrap_or_default();
             format!("kept {name} ({}, not in the given list)", escaped(status))
         }
+        (_, "repeated") => format!("{name}: already recorded"),
         (_, did) if !was_written => {
             format!("{name}: {}", if did.starts_with("already") { did } else { "nothing to change" })
         }
@@ -137,6 +138,7 @@ mod tests {
     fn one_line_says_what_was_done() {
         check("done", "completed", ("pending", "completed"), "done auth:1 Schema (was pending)");
         check("done", "already completed", ("completed", "completed"), "auth:1 Schema: already completed");
+        check("done", "repeated", ("", "completed"), "auth:1 Schema: already recorded");
         check("fail", "failed", ("in_progress", "failed"), "failed auth:1 Schema (was in_progress)");
         check(
             "attempt",
