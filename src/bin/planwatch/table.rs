@@ -103,7 +103,8 @@ pub(crate) enum Yields {
     /// Left out if cutting text columns is not enough.
     Last,
     /// A name that people copy and that distinguishes the rows. It is never cut or left out, even if the line becomes
-    /// wider than the terminal.
+    /// wider than the terminal. If a long name in the first column leaves no room for other columns, they are on the next
+    /// line.
     Name,
     Nothing,
 }
@@ -197,12 +198,14 @@ impl Table {
     }
 
     /// The columns that have a text in some row: the index and the width of each. The width is that of the widest text or
-    /// that of the head, whichever is larger.
-    fn shown_columns(&self, words: Words) -> Vec<(usize, usize)> {
+    /// that of the head, whichever is larger. Names in the first column that are wider than `names` do not count.
+    fn shown_columns(&self, words: Words, names: usize) -> Vec<(usize, usize)> {
         let wanted = |at: usize| {
+            let most = if self.is_names(at) { names } else { usize::MAX };
             let widths = self.cells().filter_map(|it| it.get(at)).map(|it| it.text(words).width());
-            let most = widths.max().unwrap_or(0);
-            (most > 0).then(|| most.max(self.columns[at].head.width()))
+            let (counted, longer): (Vec<_>, Vec<_>) = widths.partition(|it| *it <= most);
+            let widest = counted.into_iter().max().unwrap_or(0);
+            (widest > 0 || !longer.is_empty()).then(|| widest.max(self.columns[at].head.width()))
         };
         (0..self.columns.len()).filter_map(|at| Some((at, wanted(at)?))).collect()
     }
@@ -212,11 +215,29 @@ impl Table {
     ///
     /// Columns are left out in the order [`Yields::Whole`], [`Yields::Spare`], [`Yields::Extra`], [`Yields::Last`],
     /// [`Yields::Text`], and within each kind from right to left.
+    ///
+    /// If names leave no room for a [`Yields::Last`] column, those that are wider than half a line do not count.
     fn fitted(&self, width: Option<usize>) -> (Words, Vec<(usize, usize)>) {
-        let columns = self.shown_columns(Words::Whole);
         let Some(width) = width.map(|it| it.saturating_sub(self.indent)) else {
-            return (Words::Whole, columns);
+            return (Words::Whole, self.shown_columns(Words::Whole, usize::MAX));
         };
+        let lasting = |columns: &[(usize, usize)]| {
+            columns.iter().filter(|(at, _)| self.columns[*at].yields == Yields::Last).count()
+        };
+        let whole = self.fitted_with(width, usize::MAX);
+        if lasting(&whole.1) == lasting(&self.shown_columns(whole.0, usize::MAX)) {
+            return whole;
+        }
+        let broken = self.fitted_with(width, width / 2);
+        if lasting(&broken.1) > lasting(&whole.1) { broken } else { whole }
+    }
+
+    fn is_names(&self, at: usize) -> bool {
+        at == 0 && self.columns[at].yields == Yields::Name
+    }
+
+    fn fitted_with(&self, width: usize, names: usize) -> (Words, Vec<(usize, usize)>) {
+        let columns = self.shown_columns(Words::Whole, names);
         let yields = |at: usize| self.columns[at].yields;
         let with_texts_cut = |columns: &[(usize, usize)]| {
             let is_text = |at: usize| yields(at) == Yields::Text;
@@ -225,7 +246,7 @@ impl Table {
         let (words, mut columns) = if with_texts_cut(&columns) <= width {
             (Words::Whole, columns)
         } else {
-            (Words::Short, self.shown_columns(Words::Short))
+            (Words::Short, self.shown_columns(Words::Short, names))
         };
         while with_texts_cut(&columns) > width {
             let Some(at) = columns.iter().rposition(|(at, _)| yields(*at) == Yields::Whole) else { break };
@@ -281,6 +302,16 @@ impl Table {
         let empty = Cell::default();
         for (at, width) in widths {
             let cell = cells.get(*at).unwrap_or(&empty);
+            if self.is_names(*at) && cell.text(words).width() > *width {
+                line.push_str(&cell.paint(cell.text(words), words));
+                if widths.iter().skip(1).any(|(at, _)| cells.get(*at).is_some_and(|it| !it.text.is_empty())) {
+                    drawn.push_str(&line);
+                    drawn.push('\n');
+                    line = " ".repeat(self.indent);
+                    owed = *width + GAP;
+                }
+                continue;
+            }
             let text = cut(cell.text(words), *width);
             let pad = if *width == UNFILLED { 0 } else { width.saturating_sub(text.width()) };
             if self.columns[*at].align == Align::Right {
@@ -483,6 +514,26 @@ mod tests {
             let drawn = plain(&table, Some(width));
             assert!(width < 16 || drawn.lines().all(|it| it.width() <= width), "{width}:\n{drawn}");
         }
+    }
+
+    #[test]
+    fn the_columns_beside_a_long_name_are_on_the_next_line() {
+        let mut table = Table::new([
+            column("plan", Yields::Name),
+            column("progress", Yields::Last),
+            column("now", Yields::Last),
+            column("title", Yields::Text),
+        ]);
+        let long = "a-plan-name-of-more-than-half-a-line";
+        table.row([cell(long), cell("███░░ 3/5"), cell("1 ready"), cell("A long title")]);
+        table.row([cell("auth"), cell("░░░░░ 0/5"), cell("2 ready"), cell("Login")]);
+        let broken = format!(
+            "plan  progress   now      title\n{long}\n      ███░░ 3/5  1 ready  A long title\n\
+             auth  ░░░░░ 0/5  2 ready  Login\n"
+        );
+        assert_eq!(plain(&table, Some(44)), broken);
+        assert!(plain(&table, Some(70)).contains(&format!("{long}  ███░░ 3/5  1 ready")));
+        assert!(plain(&table, None).contains(&format!("{long}  ███░░ 3/5  1 ready  A long title")));
     }
 
     #[test]

@@ -71,7 +71,7 @@ pub(crate) fn indented(text: &str, by: usize) -> String {
 
 /// Breaks long lines between words. Two spaces separate columns in a line. Continuation lines begin where the line's last
 /// column begins. If the line has no columns, or the last one begins beyond half of the width, continuation lines are
-/// indented by two more than the line.
+/// indented by two more than the line. A last column that fits on a continuation line is not broken.
 ///
 /// Without a width nothing is broken. A word that is longer than a line stays whole.
 pub(crate) fn fitted(text: &str, width: Option<usize>) -> String {
@@ -103,7 +103,13 @@ fn wrap(line: &str, width: usize, hang: usize) -> String {
         if word.is_empty() {
             continue;
         }
-        let is_full = is_begun && used + gap + seen(word) > width;
+        let mut needed = seen(word);
+        if gap > 1 && used + gap > hang {
+            // A column begins here. It is not broken if it fits on a continuation line.
+            let column = line.splitn(nth + 1, ' ').last().map_or(0, seen);
+            needed = if hang + column <= width { column } else { needed };
+        }
+        let is_full = is_begun && used + gap + needed > width;
         let before = if is_full { hang } else { gap };
         if is_full {
             done.push('\n');
@@ -193,6 +199,7 @@ mod tests {
         assert_eq!(hanging("incomprehensibilities a", Some(8), 0), "incomprehensibilities\na");
         assert_eq!(fitted("one two three", None), "one two three");
         assert_eq!(fitted("  done 1  to complete it", Some(21)), "  done 1  to complete\n          it");
+        assert_eq!(fitted("  done 1234567  to complete it", Some(20)), "  done 1234567\n    to complete it");
         assert_eq!(fitted("  - one two three\n", Some(12)), "  - one two\n    three\n");
         let painted = format!("{} three four", paint(BAD, "one two"));
         assert_eq!(fitted(&painted, Some(13)), format!("{} three\n  four", paint(BAD, "one two")));
