@@ -182,7 +182,8 @@ fn is_ready_word(typed: &str) -> bool {
     typed.trim().eq_ignore_ascii_case("ready")
 }
 
-/// Lists the plans of a program, including closed plans, in place of its steps.
+/// Lists the plans of a program, including closed plans, in place of its steps. Archived plans are hidden, except with
+/// `--all` or `--archived`.
 fn children(
     context: &Context,
     request: &ListRequest,
@@ -198,10 +199,19 @@ fn children(
             && has_assignee(it, request)
             && (!request.stale || has_stale_step(context, plans, it))
     };
-    let mut shown: Vec<_> = plans.children(&program.id).filter(is_wanted).map(|it| views.plan(it)).collect();
-    shown.retain(|it| is_since(it.last_activity, since));
+    let within = |plans: &mut dyn Iterator<Item = &Plan>| {
+        let found = plans.filter(is_wanted).map(|it| views.plan(it));
+        found.filter(|it| is_since(it.last_activity, since)).collect::<Vec<_>>()
+    };
+    let live = within(&mut plans.children(&program.id));
+    let archived = within(&mut plans.archived_children(&program.id));
+    let (mut shown, hidden) = match (request.all, request.archived) {
+        (true, _) => ([live, archived].concat(), 0),
+        (false, true) => (archived, 0),
+        (false, false) => (live, if request.status.is_empty() { archived.len() } else { 0 }),
+    };
     request.sort.plans(&mut shown);
-    Ok(ListReport::Plans { plans: shown, hidden: 0 })
+    Ok(ListReport::Plans { plans: shown, hidden })
 }
 
 #[cfg(test)]
@@ -281,6 +291,39 @@ mod tests {
             };
             assert_eq!(found, hidden);
         }
+    }
+
+    #[test]
+    fn archived_plans_of_a_program_are_hidden_and_their_closed_steps_count() {
+        let child = "---\nprogram: all\n---\n# Child\n";
+        let closed = "---\nstatus: completed\n---\n# One\n";
+        let files = [
+            ("/plans/all/plan.md", "---\nkind: program\n---\n# All\n"),
+            ("/plans/a/plan.md", child),
+            ("/plans/a/step-1.md", "# One\n"),
+            ("/plans/_archive/b/plan.md", child),
+            ("/plans/_archive/b/step-1.md", closed),
+            ("/plans/_archive/b/step-2.md", "# Two\n"),
+            // The live plan has this id.
+            ("/plans/_archive/a/plan.md", child),
+            ("/plans/_archive/a/step-1.md", closed),
+        ];
+        let context = Context::on_model(&Machine::with(&files));
+        let found = |request: ListRequest| match list(&context, &request) {
+            Ok(ListReport::Plans { plans, hidden }) => {
+                (plans.iter().map(|it| it.id.clone()).collect::<Vec<_>>().join(" "), hidden)
+            }
+            _ => panic!("no plans"),
+        };
+        let program = || of(Some("all"));
+        assert_eq!(found(program()), ("a".to_owned(), 1));
+        assert_eq!(found(ListRequest { all: true, ..program() }), ("a b".to_owned(), 0));
+        assert_eq!(found(ListRequest { archived: true, ..program() }), ("b".to_owned(), 0));
+        let only = |status: &str| ListRequest { status: vec![status.to_owned()], ..program() };
+        assert_eq!(found(only("active")), ("a".to_owned(), 0));
+        let Ok(ListReport::Plans { plans, .. }) = list(&context, &of(None)) else { panic!("no plans") };
+        let all = plans.iter().find(|it| it.id == "all").unwrap();
+        assert_eq!((all.steps_total, all.steps_completed), (2, 1));
     }
 
     #[test]

@@ -75,9 +75,12 @@ pub fn next(context: &Context, request: &NextRequest) -> Result<NextReport, Erro
         let asked: Vec<_> = plans.live().filter(|it| is_child(it) && it.may_have_steps()).collect();
         let mut report = among(&views, &asked, &candidates.collect::<Vec<_>>(), request.most);
         if asked.is_empty() {
-            let has_plans = plans.children(&id).next().is_some();
-            let why =
-                if has_plans { "the program's plans have no steps" } else { "the program has no plans" };
+            report.state = rules::state(&plans, plan, context.now);
+            let why = match (plans.children(&id).next(), plans.archived_children(&id).next()) {
+                (Some(_), _) => "the program's plans have no steps",
+                (None, Some(_)) => "all plans of the program are archived",
+                (None, None) => "the program has no plans",
+            };
             why.clone_into(&mut report.why);
         }
         report.plan = Some(id.to_string());
@@ -179,14 +182,27 @@ mod tests {
     fn a_program_without_steps_says_whether_it_has_plans() {
         let program = ("/plans/a/plan.md", "---\nkind: program\n---\n# A\n");
         let child = ("/plans/b/plan.md", "---\nprogram: a\n---\n# B\n");
-        for (files, expected) in [
-            (vec![program], "the program has no plans"),
-            (vec![program, child], "the program's plans have no steps"),
+        let archived = ("/plans/_archive/b/plan.md", "---\nprogram: a\n---\n# B\n");
+        let open = ("/plans/_archive/b/step-1.md", "# One\n");
+        let closed = ("/plans/_archive/b/step-2.md", "---\nstatus: done\n---\n# Two\n");
+        let (none, empty, gone) = (
+            "the program has no plans",
+            "the program's plans have no steps",
+            "all plans of the program are archived",
+        );
+        for (files, state, expected) in [
+            (vec![program], State::Empty, none),
+            (vec![program, child], State::Empty, empty),
+            (vec![program, archived, open], State::Empty, gone),
+            (vec![program, archived, open, closed], State::Complete, gone),
         ] {
             let context = Context::on_model(&Machine::with(&files));
             let request = NextRequest { plan: Some("a".to_owned()), most: None };
             let report = next(&context, &request).unwrap();
-            assert_eq!((report.state, report.why.as_str()), (State::Empty, expected));
+            assert_eq!((report.state, report.why.as_str()), (state, expected));
+            let plans = LoadQuery::all().load(&context).unwrap().plans;
+            let program = plans.iter().next().unwrap();
+            assert_eq!(rules::state(&plans, program, context.now), state);
         }
     }
 

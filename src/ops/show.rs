@@ -232,7 +232,8 @@ fn shown_plan(views: &Views<'_>, plan: &Plan, texts: &Plan, full: bool) -> Shown
     };
     let problems = plan.problems.iter().chain(plan.steps.iter().flat_map(|it| &it.problems));
     let is_program = plan.kind == PlanKind::Program && !plan.is_archived;
-    let children = views.plans.children(&plan.id).filter(|_| is_program);
+    let (live, archived) = (views.plans.children(&plan.id), views.plans.archived_children(&plan.id));
+    let children = live.chain(archived).filter(|_| is_program);
     let steps: Vec<_> = plan.steps.iter().map(|it| views.step(plan, it)).collect();
     let waits = steps.iter().flat_map(|it| &it.waits_for);
     let others: BTreeSet<_> = waits

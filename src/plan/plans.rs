@@ -180,6 +180,12 @@ impl Plans {
         self.live().filter(move |it| it.program.as_ref() == Some(program))
     }
 
+    /// Returns the archived plans that name this one as their program, except those whose id a live plan has.
+    pub fn archived_children(&self, program: &PlanId) -> impl Iterator<Item = &Plan> {
+        let archived = self.plans.iter().filter(|it| it.is_archived && !self.live.contains_key(&it.id));
+        archived.filter(move |it| it.program.as_ref() == Some(program))
+    }
+
     fn missing_dependencies(&self, graph: &Graph<'_>, whole: Option<&Plan>) -> Vec<(usize, usize, Problem)> {
         let problem = |(node, nth): &(usize, usize)| {
             let (step, (plan, at)) = (graph.steps[*node], graph.places[*node]);

@@ -218,7 +218,8 @@ impl Progress {
     }
 }
 
-/// Counts a plan's steps. For a program that is not archived, the steps of its children count, too.
+/// Counts a plan's steps. For a program that is not archived, the steps of its children count, too. Of its archived
+/// children, only the closed steps count, because nobody works on the others any more.
 pub fn progress(plans: &Plans, plan: &Plan, now: Time) -> Progress {
     let mut sum = own_progress(plans, plan, now);
     if plan.kind == PlanKind::Program && !plan.is_archived {
@@ -233,6 +234,12 @@ pub fn progress(plans: &Plans, plan: &Plan, now: Time) -> Progress {
             sum.ready += child.ready;
             sum.lapsed += child.lapsed;
             sum.lapsed_ready += child.lapsed_ready;
+        }
+        for child in plans.archived_children(&plan.id) {
+            let child = own_progress(plans, child, now);
+            sum.total += child.closed();
+            sum.completed += child.completed;
+            sum.skipped += child.skipped;
         }
     }
     sum
@@ -303,13 +310,19 @@ pub struct Next<'a> {
 /// Returns the state that `next` reports for a plan.
 ///
 /// For a program, considers the program itself and its children, except plans that are known to have no steps, and returns
-/// the state that comes first in [`State`]. The children of an archived program do not count.
+/// the state that comes first in [`State`]. The children of an archived program do not count. A program whose children are
+/// all archived is complete if any step of them is closed.
 pub fn state(plans: &Plans, plan: &Plan, now: Time) -> State {
     if plan.kind != PlanKind::Program || plan.is_archived {
         return next(plans, plan, now).state;
     }
     let asked = std::iter::once(plan).chain(plans.children(&plan.id)).filter(|it| it.may_have_steps());
-    asked.map(|it| next(plans, it, now).state).min().unwrap_or(State::Empty)
+    let is_finished = || {
+        let mut archived = plans.archived_children(&plan.id).flat_map(|it| &it.steps);
+        plans.children(&plan.id).next().is_none() && archived.any(Step::is_closed)
+    };
+    let states = asked.map(|it| next(plans, it, now).state);
+    states.min().unwrap_or_else(|| if is_finished() { State::Complete } else { State::Empty })
 }
 
 /// Returns a plan's ready step with the lowest number, or the reason why there is none. A step that is given up

@@ -114,6 +114,10 @@ fn no_plans(request: &ListRequest, hidden: usize) -> String {
             let all = (format!("planwatch list {}", typed(program)), "to list all plans of the program");
             return format!("No plan matches.\n{}", to_type(&[all]));
         }
+        if hidden > 0 {
+            let all = (format!("planwatch list {} --all", typed(program)), "to list them");
+            return format!("All plans of this program are archived.\n{}", to_type(&[all]));
+        }
         return format!("No plan belongs to this program yet.\n{}", to_type(&[joining(program)]));
     }
     let open = ("planwatch list".to_owned(), "to list the open plans");
