@@ -1,6 +1,8 @@
 //! Files that differ between `HEAD`, the index and the working tree.
 
-use std::path::Path;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
 
 use super::error::GitError;
 use super::oid::Oid;
@@ -87,5 +89,15 @@ impl Git {
         ];
         let paths = paths.iter().map(|it| it.as_ref().as_os_str()).filter(|it| !it.is_empty());
         read_status(&self.call(&words).paths(paths).run()?)
+    }
+
+    /// The ignored files below this path, relative to the repository's root. A directory whose files are all ignored is
+    /// listed in place of its files; the repository's root is listed as `.`.
+    pub fn ignored(&self, path: &Path) -> Result<Vec<PathBuf>, GitError> {
+        let words = ["ls-files", "--others", "--ignored", "--exclude-standard", "--directory", "-z"];
+        let path = Some(path.as_os_str()).filter(|it| !it.is_empty());
+        let listed = self.call(&words).paths(path).run()?;
+        let names = listed.split(|it| *it == 0).filter(|it| !it.is_empty());
+        Ok(names.map(|it| PathBuf::from(OsStr::from_bytes(it.strip_suffix(b"/").unwrap_or(it)))).collect())
     }
 }

@@ -49,7 +49,7 @@ pub struct CommittedFile {
 #[derive(Debug, Clone, Serialize)]
 pub struct LeftFile {
     pub path: String,
-    /// `edited`, `staged`, `conflict`, `submodule`, `link` or `unreadable`.
+    /// `edited`, `staged`, `conflict`, `submodule`, `link`, `unreadable` or `ignored`.
     pub why: &'static str,
 }
 
@@ -84,7 +84,13 @@ pub(crate) fn commit(
     let git = Git::at(context.plans.root())?;
     let branch = git.check_may_commit()?;
     let targets = names.iter().map(|it| resolve::target(context, it)).collect::<Result<Vec<_>, _>>()?;
-    let (mut changes, left) = own_changes(context, &git, &targets)?;
+    let mut log = OwnLog::default();
+    log.read(&context.plans);
+    let own = Own::of(&log);
+    let (mut changes, mut left) = own_changes(context, &git, &targets, &own)?;
+    if changes.is_empty() && left.is_empty() {
+        left = ignored(context, &git, &targets, &own)?;
+    }
     changes.sort_unstable_by(|a, b| a.path.cmp(&b.path));
     let mut report = CommitReport { dry_run: mode == Mode::DryRun, left, ..CommitReport::default() };
     report.branch = Some(branch.strip_prefix("refs/heads/").unwrap_or(&branch).to_owned());
@@ -117,6 +123,7 @@ fn way_out(why: &str) -> &'static str {
         "submodule" => "commit it in that repository",
         "link" => "use `git add` and `git commit` to commit the link",
         "unreadable" => "make the file readable, then try again",
+        "ignored" => "`git check-ignore -v` with this path names the pattern",
         _ => "use `git add` and `git commit` to commit the file with these edits",
     }
 }
@@ -129,6 +136,7 @@ pub fn why_left(path: &str, why: &str) -> String {
         "submodule" => "belongs to another repository",
         "link" => "is a symbolic link",
         "unreadable" => "cannot be read",
+        "ignored" => "is ignored by git",
         _ => "has edits that planwatch did not write",
     };
     format!("`{path}` {why}")
@@ -154,11 +162,9 @@ fn own_changes(
     context: &Context,
     git: &Git,
     targets: &[Target],
+    own: &Own<'_>,
 ) -> Result<(Vec<Change>, Vec<LeftFile>), Error> {
     let plans = git.relative(context.plans.root()).unwrap_or_default();
-    let mut log = OwnLog::default();
-    log.read(&context.plans);
-    let own = Own::of(&log);
     let (mut changes, mut unknown, mut left) = (Vec::new(), Vec::new(), Vec::new());
     let files = git.status(&[&plans])?;
     // After `git rm --cached` git reports a file twice: as removed from the index, and as untracked.
@@ -206,6 +212,22 @@ fn own_changes(
         }
     }
     Ok((changes, left))
+}
+
+/// The ignored files and directories that contain something that planwatch wrote.
+fn ignored(context: &Context, git: &Git, targets: &[Target], own: &Own<'_>) -> Result<Vec<LeftFile>, Error> {
+    let plans = git.relative(context.plans.root()).unwrap_or_default();
+    let root = context.root_name();
+    let is_wanted = |below: &Path| {
+        let mut written = own.left.iter().filter(|(path, hash)| hash.is_some() && path.starts_with(below));
+        written.any(|(path, _)| is_wanted(path, targets))
+    };
+    let shown = |path: PathBuf| {
+        let path = path.strip_prefix(&plans).ok().filter(|it| is_wanted(it))?;
+        let shown = shown_path(&root, &path.to_string_lossy());
+        Some(LeftFile { path: shown.trim_end_matches('/').to_owned(), why: "ignored" })
+    };
+    Ok(git.ignored(&plans)?.into_iter().filter_map(shown).collect())
 }
 
 /// The contents that planwatch wrote, according to its log.

@@ -140,6 +140,34 @@ fn a_file_that_is_removed_only_from_the_index_is_not_committed() {
 }
 
 #[test]
+fn plans_that_git_ignores_are_named_if_nothing_else_is_committed() {
+    let place = repository();
+    let ignored = |line: &str| {
+        let left = place.run(line).json()["left"].clone();
+        let files = left.as_array().unwrap().iter();
+        files.map(|it| format!("{} {}", it["path"], it["why"]).replace('"', "")).collect::<Vec<_>>()
+    };
+    place.write(".gitignore", "plans/new/\nplans/**/*.tmp\n");
+    place.write("plans/other.tmp", "not by planwatch");
+    assert!(ignored("git commit --json").is_empty());
+    place.run("new New One").ok_code();
+    assert_eq!(ignored("git commit --json"), ["plans/new ignored"]);
+    assert!(ignored("git commit p --json").is_empty());
+    let named = place.run("git commit new:1");
+    assert_eq!(named.code, 4, "{named:?}");
+    assert!(named.stderr.contains("`plans/new` is ignored by git"), "{}", named.stderr);
+    place.run("done p:1").ok();
+    assert!(ignored("git commit --json").is_empty());
+    assert_eq!(last(&place), ["plans/p/step-1.md"]);
+    place.write(".gitignore", "*\n");
+    place.git_with(&["rm", "-rq", "--cached", "plans"]);
+    place.git_with(&["commit", "-qm", "Ignore the plans"]);
+    let said = place.run("git commit");
+    assert_eq!(said.stdout, "Nothing to commit.\n");
+    assert!(said.stderr.contains("not committed: `plans` is ignored by git"), "{}", said.stderr);
+}
+
+#[test]
 fn edits_of_other_programs_are_not_committed() {
     let place = repository();
     place.run("done p:1").ok();
