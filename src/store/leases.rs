@@ -89,7 +89,11 @@ pub(crate) type Listed = Vec<(bool, String, Option<Stat>)>;
 pub(crate) struct Leases<'a> {
     context: &'a Context,
     worktree: Option<Worktree>,
-    place: Place,
+    /// The path of the plans directory, relative to `root`. Both are empty outside a repository.
+    plans: String,
+    root: PathBuf,
+    /// Set when first needed, because most commands find no record and do not need it (benchmark T6).
+    branch: OnceLock<Option<String>>,
     shared: Option<Records>,
     own: Option<Records>,
     /// Whether the claims must not be cached, because they depend on processes, other working trees or branches, or because
@@ -106,14 +110,11 @@ impl<'a> Leases<'a> {
     pub(crate) fn of(context: &'a Context) -> Self {
         let plans = &context.plans;
         let worktree = plans.worktree();
-        let place = worktree.as_ref().map(|it| Place {
-            plans: plans.path_in(it),
-            worktree: it.root.clone(),
-            branch: branch(context, it),
-        });
         Self {
             context,
-            place: place.unwrap_or_default(),
+            plans: worktree.as_ref().map(|it| plans.path_in(it)).unwrap_or_default(),
+            root: worktree.as_ref().map(|it| it.root.clone()).unwrap_or_default(),
+            branch: OnceLock::new(),
             shared: worktree.as_ref().map(|it| plans.shared_records(it)),
             own: plans.own_records(),
             worktree,
@@ -129,8 +130,15 @@ impl<'a> Leases<'a> {
 
     /// Reads again what may have changed while waiting for a lock: the branch, and whether there are own records.
     fn look_again(&mut self) {
-        self.place.branch = self.worktree.as_ref().and_then(|it| branch(self.context, it));
+        self.branch = OnceLock::new();
         self.own = self.context.plans.own_records();
+    }
+
+    /// The place of the plans, with the branch that is checked out.
+    fn place(&self) -> Place {
+        let branch = || self.worktree.as_ref().and_then(|it| branch(self.context, it));
+        let (plans, worktree) = (self.plans.clone(), self.root.clone());
+        Place { plans, worktree, branch: self.branch.get_or_init(branch).clone() }
     }
 
     /// Adds the claims to the plans.
@@ -176,7 +184,7 @@ impl<'a> Leases<'a> {
                         changed.as_deref() == Some(key) || Self::may_be_closed_elsewhere(plans, step)
                     };
                     let lines = log::lines_of(&bytes, may_be);
-                    for closed in lines.filter(|it| it.place.plans == self.place.plans) {
+                    for closed in lines.filter(|it| it.place.plans == self.plans) {
                         restored.extend(self.add_closed(&mut claims, plans, closed, &mut branches));
                     }
                 } else if name.ends_with(FORMER) {
@@ -259,8 +267,8 @@ impl<'a> Leases<'a> {
     }
 
     pub(crate) fn location(&self) -> String {
-        let Place { plans, worktree, .. } = &self.place;
-        format!("{plans:?} {worktree:?}")
+        let Self { plans, root, .. } = self;
+        format!("{plans:?} {root:?}")
     }
 
     /// Whether a claim on the step is recorded, in force or not.
@@ -276,7 +284,7 @@ impl<'a> Leases<'a> {
         record: &Record,
         unfinished: Unfinished,
     ) {
-        let Some(id) = read_step_id(&record.step).filter(|_| record.place.plans == self.place.plans) else {
+        let Some(id) = read_step_id(&record.step).filter(|_| record.place.plans == self.plans) else {
             return;
         };
         let is_new = name.ends_with(UNFINISHED);
@@ -286,7 +294,7 @@ impl<'a> Leases<'a> {
             if is_new { in_file.filter(|it| record.is_of_unconfirmed(it)) } else { Some(&record.claim) };
         let Some(claim) = claim.cloned() else { return };
         let is_replaced = claim != record.claim;
-        let is_here = record.place.worktree == self.place.worktree;
+        let is_here = record.place.worktree == self.root;
         let mut lapse = match unfinished {
             // Another process took the locks afterwards, so the process that made the replaced claim is dead.
             _ if is_replaced => Some(Lapse::Interrupted),
@@ -357,7 +365,7 @@ impl<'a> Leases<'a> {
         let Some(until) = until.filter(|_| !claims.is_held_by_another(&id, &claim)) else {
             return claims.add_ended(id, claim);
         };
-        let is_here = place.worktree == self.place.worktree;
+        let is_here = place.worktree == self.root;
         let holding = if is_here { Holding::Here } else { self.elsewhere(&place) };
         let lapse = self.lapse(until, process.as_ref());
         let until = self.ends_at(until, process.as_ref());
@@ -428,7 +436,7 @@ impl<'a> Leases<'a> {
 
     pub(crate) fn find(&self, claim: &str) -> Option<Record> {
         let records = self.all().filter_map(|(_, bytes)| serde_json::from_slice::<Record>(&bytes).ok());
-        records.into_iter().find(|it| it.claim == claim && it.place.plans == self.place.plans)
+        records.into_iter().find(|it| it.claim == claim && it.place.plans == self.plans)
     }
 
     /// Returns the claims whose process runs. If there is no process, or it cannot be observed, the claim is included until
@@ -437,7 +445,7 @@ impl<'a> Leases<'a> {
         let records = self.all().filter_map(|(_, bytes)| serde_json::from_slice::<Record>(&bytes).ok());
         let is_at_work = |it: &Record| {
             let until = it.until.plus_seconds((patience - it.lease).max(0));
-            it.place.plans == self.place.plans && self.lapse(until, it.process.as_ref()).is_none()
+            it.place.plans == self.plans && self.lapse(until, it.process.as_ref()).is_none()
         };
         records.filter(is_at_work).map(|it| it.claim).collect()
     }
@@ -456,8 +464,8 @@ impl<'a> Leases<'a> {
     fn runs_named(&self, counts: &dyn Fn(&str) -> bool) -> Vec<(Record, bool)> {
         let named = self.all().filter(|(name, _)| counts(name));
         let records = named.filter_map(|(_, bytes)| serde_json::from_slice::<Record>(&bytes).ok());
-        let place = |it: &Place| (it.plans.clone(), it.worktree.clone());
-        let own = records.filter(|it| it.run.is_some() && place(&it.place) == place(&self.place));
+        let is_here = |it: &Place| it.plans == self.plans && it.worktree == self.root;
+        let own = records.filter(|it| it.run.is_some() && is_here(&it.place));
         let is_live = |it: &Record| self.lapse(it.until, it.process.as_ref()).is_none();
         own.map(|it| (is_live(&it), it)).map(|(is_live, it)| (it, is_live)).collect()
     }
@@ -488,7 +496,7 @@ impl<'a> Leases<'a> {
 
     /// The name of a step's record; an unfinished one has the suffix `.new`.
     pub(crate) fn key(&self, step: &StepId) -> String {
-        let mut hash = blake3::hash(format!("{}\0{step}", self.place.plans).as_bytes()).to_hex().to_string();
+        let mut hash = blake3::hash(format!("{}\0{step}", self.plans).as_bytes()).to_hex().to_string();
         hash.truncate(16);
         hash
     }

@@ -98,7 +98,7 @@ impl Leases<'_> {
         if others().any(|it| it.names_claim(claim)) {
             return false;
         }
-        let is_here = same.moved_in == self.place.worktree;
+        let is_here = same.moved_in == self.root;
         step.title == same.title || !is_here && others().all(|it| it.title != same.title)
     }
 
@@ -288,7 +288,7 @@ impl Locked<'_> {
     /// Moves records to the new numbers of their steps, all at once, because two steps may swap numbers.
     pub(super) fn moved(&self, moves: &[Move<'_>]) {
         let Some(records) = &self.records else { return };
-        let here = self.leases.place.worktree.clone();
+        let here = self.leases.root.clone();
         let mut new = Vec::new();
         for Move { plan, step, to, file } in moves {
             let same = Same { title: step.title.clone(), moved_in: here.clone() };
@@ -364,7 +364,7 @@ impl Locked<'_> {
     /// that it stays in force in the trees that still have the step. The record of a claim of another tree stays if that
     /// tree still exists.
     fn removed(&self, plan: &Plan, step: &Step) {
-        let here = &self.leases.place.worktree;
+        let here = &self.leases.root;
         let same = Same { title: step.title.clone(), moved_in: here.clone() };
         self.log_moved(&step.id, None, &same);
         let found = self.found_in(step, Some(plan));
@@ -395,7 +395,7 @@ impl Locked<'_> {
     /// Whether this tree may end the claim: the claim was made here, or its working tree or its step was removed.
     pub(super) fn is_ours(&self, found: &LocatedRecord) -> bool {
         let place = &found.record.place;
-        found.is_gone || place.worktree == self.leases.place.worktree || self.leases.is_removed(place)
+        found.is_gone || place.worktree == self.leases.root || self.leases.is_removed(place)
     }
 }
 

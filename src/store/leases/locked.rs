@@ -120,7 +120,7 @@ impl<'a> Locked<'a> {
             boot: self.leases.boot().map(str::to_owned),
             file: new.step.path.clone(),
             was: Vec::new(),
-            place: self.leases.place.clone(),
+            place: self.leases.place(),
         };
         let written = match record.replaces {
             // `<key>.new` is the record of the claim that the step's file contains. `put` replaces it atomically, so a
@@ -256,7 +256,7 @@ impl<'a> Locked<'a> {
             }
             return;
         }
-        let is_here = record.place.worktree == self.leases.place.worktree;
+        let is_here = record.place.worktree == self.leases.root;
         let is_ours = had == Some(record.claim.as_str()) || is_here;
         if effect.ends_others && !is_here {
             self.end(&found, Ended::TakenOver);
@@ -331,7 +331,7 @@ impl<'a> Locked<'a> {
             created_at: step.created_at,
             same: None,
             also: Vec::new(),
-            place: self.leases.place.clone(),
+            place: self.leases.place(),
         };
         let others = self.closed_under_other_names(step, &closed);
         let also = others.iter().map(|it| it.key.clone()).collect();
@@ -365,7 +365,8 @@ impl<'a> Locked<'a> {
     fn reopen(&self, step: &StepId) {
         let key = self.leases.key(step);
         let is_of = self.are_of(step);
-        let is_ours = |it: &Closed| it.place == self.leases.place && is_of(it);
+        let here = self.leases.place();
+        let is_ours = |it: &Closed| it.place == here && is_of(it);
         self.relog_all(&key, |it| Some(Closed { is_open: it.is_open || is_ours(&it), ..it }));
     }
 }

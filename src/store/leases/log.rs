@@ -173,7 +173,7 @@ impl Leases<'_> {
 
     /// Whether this is the working tree and the branch of the context.
     pub(super) fn is_this_place(&self, place: &Place) -> bool {
-        place.branch.is_some() && *place == self.place
+        place.branch.is_some() && *place == self.place()
     }
 
     /// Whether the closing of `step`, which is open now, was discarded, for example by `git reset --hard`. `closed` is where
@@ -319,7 +319,7 @@ mod tests {
             created_at: None,
             same: None,
             also: Vec::new(),
-            place: Place { branch: Some(format!("refs/heads/{branch}")), ..leases.place.clone() },
+            place: Place { branch: Some(format!("refs/heads/{branch}")), ..leases.place() },
         }
     }
 

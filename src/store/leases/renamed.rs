@@ -43,12 +43,12 @@ impl Locked<'_> {
 
     fn renamed(&self, from: &PlanId, to: &PlanId) {
         let Some(records) = &self.records else { return };
-        let place = &self.leases.place;
+        let Leases { plans, root, .. } = &self.leases;
         let new = Renamed {
-            plans: place.plans.clone(),
+            plans: plans.clone(),
             from: from.to_string(),
             to: to.to_string(),
-            moved_in: place.worktree.clone(),
+            moved_in: root.clone(),
         };
         let mut all: Vec<_> = self.renamings().into_iter().filter(|it| *it != new).collect();
         all.push(new);
@@ -58,7 +58,7 @@ impl Locked<'_> {
 
     /// The ids of the step under the other names of its plan.
     fn other_ids(&self, step: &StepId) -> Vec<OtherId> {
-        let plans = &self.leases.place.plans;
+        let plans = &self.leases.plans;
         let all: Vec<_> = self.renamings().into_iter().filter(|it| it.plans == *plans).collect();
         let (mut names, mut others) = (vec![step.plan.to_string()], Vec::new());
         let mut nth = 0;
