@@ -397,7 +397,7 @@ impl<'a> Wanted<'a> {
         for item in (0..self.items.len()).filter(|it| self.verb(*it).is_some()) {
             if let Some((before, now)) = self.step(item).zip(after.step(&self.id(item))) {
                 let ends_others = is_forced && before.status != now.status;
-                let effect = leases::Effect { renews: false, ends_others };
+                let effect = leases::Effect { ends_others, ..leases::Effect::default() };
                 leases::changed(&leases::Leases::of(self.context), before, now, effect);
             }
         }

@@ -110,9 +110,24 @@ impl Plans {
                 continue;
             };
             let by = held.by.as_deref().unwrap_or("another worker");
-            let message =
-                format!("the claim `{}` of {by} is no longer in the file, but is still in force", held.claim);
-            let hint = format!("`planwatch release {}` ends it", shell_word(&step.id));
+            let is_in_file = step.has_claim(&held.claim);
+            let message = match is_in_file {
+                true => format!(
+                    "the claim `{}` of {by} is still in force, but the step is not `in_progress`",
+                    held.claim
+                ),
+                false => {
+                    format!(
+                        "the claim `{}` of {by} is no longer in the file, but is still in force",
+                        held.claim
+                    )
+                }
+            };
+            let word = shell_word(&step.id);
+            let hint = format!("{by} ends it with `planwatch release {word}`, others with `--force`");
+            if is_in_file {
+                step.problems.retain(|it| it.code != Code::StaleClaim);
+            }
             let problem = Problem::of_file(&step.path, Code::TakenBack, message, hint);
             step.problems.push(problem);
         }

@@ -133,7 +133,8 @@ fn note_claim(leases: &Leases<'_>, context: &Context, done: &Done) {
     if done.ends_record {
         leases::forget(context, &done.after.id);
     } else {
-        let effect = leases::Effect { renews: done.renews, ends_others: done.ends_others };
+        let Done { renews, ends_others, ends_claim, .. } = *done;
+        let effect = leases::Effect { renews, ends_others, ends_claim };
         leases::changed(leases, &done.before, &done.after, effect);
     }
 }
@@ -145,6 +146,7 @@ pub(crate) struct Done {
     renews: bool,
     ends_record: bool,
     ends_others: bool,
+    ends_claim: bool,
 }
 
 /// Like [`update_with`], but without the update of the claim's record and without the report. [`Made::into_done`] makes
@@ -212,8 +214,9 @@ impl Made {
         let Self { plans, step, outcome, applied } = self;
         let (changed, after) =
             as_changed(context, (&plans, &step), &outcome, &applied.bytes, applied.was_written)?;
-        let Outcome { before, update: StepUpdate { renews, ends_record, ends_others, .. } } = outcome;
-        Ok(Done { changed, before, after, renews, ends_record, ends_others })
+        let Outcome { before, update } = outcome;
+        let StepUpdate { renews, ends_record, ends_others, removes_claim: ends_claim, .. } = update;
+        Ok(Done { changed, before, after, renews, ends_record, ends_others, ends_claim })
     }
 }
 

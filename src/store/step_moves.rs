@@ -125,7 +125,7 @@ pub(crate) fn decide_attempt(
         let notes = status.map(|it| it.word().to_owned());
         attempts.push(NewAttempt { notes, ..NewAttempt::new(context.now, &who.by, "forced") });
     }
-    let removes_claim = step.claim.is_some() && (ends_claim || step.has_void_claim());
+    let removes_claim = step.claim.is_some() && ends_claim;
     Ok(StepUpdate {
         status,
         keys,

@@ -238,6 +238,12 @@ impl<'a> Locked<'a> {
         if before.is_closed() && !after.is_closed() {
             self.forget_closed(&after.id);
         }
+        // Each write removes a `claim` that has no effect because of the status, for example if an editor set the status.
+        // This must not end a claim that is still in force: its owner may be at work.
+        let is_void = before.has_void_claim() && has.is_none() && before.status == after.status;
+        if is_void && !effect.ends_claim {
+            return;
+        }
         let Some(found) = found else {
             // A claim that an undo or a checkout restored has log lines, but no record. When it is released, its lines
             // are removed, because they may still say that the step was closed.
@@ -378,6 +384,9 @@ pub(crate) struct Effect {
     pub(crate) renews: bool,
     /// See [`StepUpdate::ends_others`](crate::store::step_file::StepUpdate::ends_others).
     pub(crate) ends_others: bool,
+    /// The change was meant to end the claim of the step's file. Otherwise, if it only removed a `claim` that has no effect,
+    /// a claim in force is kept.
+    pub(crate) ends_claim: bool,
 }
 
 /// What happened to the step of an ended claim.

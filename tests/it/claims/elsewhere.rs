@@ -92,6 +92,24 @@ fn every_verb_refuses_a_claimed_step_whose_file_lost_the_claim() {
 }
 
 #[test]
+fn a_write_by_others_does_not_end_a_claim_whose_step_an_editor_reset() {
+    let repository = Repository::with(2);
+    repository.run(HERE, "claim p:1 --by bob").ok();
+    let claimed = repository.place.text("plans/p/step-1.md");
+    for line in ["note p:1 seen", "set p:1 tags+=new", "check --fix", "undo"] {
+        repository.place.write("plans/p/step-1.md", claimed.replace("in_progress", "pending"));
+        let found = repository.run(HERE, "check").stdout;
+        assert!(found.contains("taken-back") && !found.contains("stale-claim"), "{line}: {found}");
+        drop(repository.run(HERE, line));
+        let refused = repository.run(HERE, "claim p:1 --by eve");
+        assert_eq!(refused.code, 4, "{line}: {}", refused.stdout);
+        assert!(refused.stderr.contains("error[claimed]"), "{line}: {}", refused.stderr);
+    }
+    repository.run(HERE, "release p:1 --by bob").ok();
+    repository.run(HERE, "claim p:1 --by eve").ok();
+}
+
+#[test]
 fn force_ends_the_claim_of_another_working_tree() {
     let verbs = ["release", "done", "start", "block", "set p:1 status skipped"];
     for (verb, has_line) in verbs.into_iter().flat_map(|it| [(it, false), (it, true)]) {
