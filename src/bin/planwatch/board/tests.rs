@@ -448,6 +448,16 @@ fn a_step_that_changed_meanwhile_is_shown() {
     assert_eq!(model.message, Some((Severity::Error, "changed".to_owned())));
 }
 
+#[test]
+fn the_graph_of_a_sequential_plan_shows_the_step_before_each() {
+    let mut model = opened();
+    model.view = View::Graph;
+    let plan = model.plan.as_mut().unwrap();
+    plan.plan.order = planwatch::plan::model::Order::Sequential;
+    plan.steps.iter_mut().for_each(|it| it.depends.clear());
+    assert!(screen(&mut model, (120, 40)).contains("← 2.75"));
+}
+
 fn drawn(model: &mut Model, (width, height): (u16, u16), is_coloured: bool) -> Terminal<TestBackend> {
     let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
     terminal.draw(|frame| view::draw(model, frame, is_coloured)).unwrap();

@@ -5,6 +5,7 @@ use std::fmt::Write;
 use planwatch::api::daemon::Granted;
 use planwatch::ops::claim::{self, ClaimReport, ClaimRequest, RenewRequest};
 use planwatch::ops::release::{self, ReleaseRequest};
+use planwatch::plan::rules::State;
 use planwatch::plan::time;
 use planwatch::store::transaction::Mode;
 use serde_json::Value;
@@ -51,7 +52,10 @@ fn print(session: &Session, report: &ClaimReport) -> Result<(), Failure> {
         let said = format!("No step was claimed: {}\n\n", escaped(&report.why));
         let list = report.plan.as_deref().map_or_else(
             || ("planwatch status".to_owned(), "to see what needs attention"),
-            |it| (format!("planwatch list {}", typed(it)), "to list its steps"),
+            |it| match report.state == State::Draft.word() {
+                true => (format!("planwatch start {}", typed(it)), "to make the plan active"),
+                false => (format!("planwatch list {}", typed(it)), "to list its steps"),
+            },
         );
         return output.text(&fitted(&(said + &to_type(&[list])), output.width)).map(drop);
     };

@@ -165,11 +165,18 @@ fn revoke(session: &Session, context: &Context, names: &[String]) -> Result<u8, 
     }
     for name in names {
         let agent = agents::wanting_trust(context).into_iter().find(|it| it.name == *name);
+        let files = verify::files_of(context, name);
+        let is_known = agent.is_some() || files.is_ok();
         let path = agent.map_or_else(|| script::file_of(context, name), |it| it.path);
-        gone.extend(trust::revoke(context, &|it| it == path)?);
-        if let Ok(files) = verify::files_of(context, name) {
-            gone.extend(trust::revoke(context, &|it| files.iter().any(|file| file == it))?);
+        // The file of a script may be gone, and its trust still recorded.
+        let mut revoked = trust::revoke(context, &|it| it == path)?;
+        if let Ok(files) = files {
+            revoked.extend(trust::revoke(context, &|it| files.iter().any(|file| file == it))?);
         }
+        if revoked.is_empty() && !is_known {
+            script::show(context, name)?;
+        }
+        gone.extend(revoked);
     }
     if session.output.is_json() {
         let items: Vec<_> = gone.iter().map(Trusted::to_json).collect();

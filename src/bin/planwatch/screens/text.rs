@@ -73,7 +73,8 @@ pub(crate) fn indented(text: &str, by: usize) -> String {
 /// column begins. If the line has no columns, or the last one begins beyond half of the width, continuation lines are
 /// indented by two more than the line. A last column that fits on a continuation line is not broken.
 ///
-/// Without a width nothing is broken. A word that is longer than a line stays whole.
+/// Without a width nothing is broken. A word that is longer than a line stays whole, and so does a command to type, because
+/// a line break could be copied with it, for example inside quotes.
 pub(crate) fn fitted(text: &str, width: Option<usize>) -> String {
     broken(text, width, |line, width| {
         let line = anstream::adapter::strip_str(line).to_string();
@@ -98,8 +99,11 @@ fn broken(text: &str, width: Option<usize>, hang: impl Fn(&str, usize) -> usize)
 fn wrap(line: &str, width: usize, hang: usize) -> String {
     let mut done = String::new();
     let (mut used, mut gap, mut is_begun) = (0, 0, false);
+    let mut command = command(line).len();
     for (nth, word) in line.split(' ').enumerate() {
         gap += usize::from(nth > 0);
+        let is_in_command = command > 0;
+        command = command.saturating_sub(word.len() + 1);
         if word.is_empty() {
             continue;
         }
@@ -109,7 +113,7 @@ fn wrap(line: &str, width: usize, hang: usize) -> String {
             let column = line.splitn(nth + 1, ' ').last().map_or(0, seen);
             needed = if hang + column <= width { column } else { needed };
         }
-        let is_full = is_begun && used + gap + needed > width;
+        let is_full = is_begun && !is_in_command && used + gap + needed > width;
         let before = if is_full { hang } else { gap };
         if is_full {
             done.push('\n');
@@ -121,6 +125,14 @@ fn wrap(line: &str, width: usize, hang: usize) -> String {
         (gap, is_begun) = (0, true);
     }
     done
+}
+
+/// The command at the beginning of a line, up to the spaces before its explanation; empty if the line has none.
+fn command(line: &str) -> &str {
+    let indent = line.len() - line.trim_start().len();
+    let is_command = indent == 2 && line[indent..].starts_with("planwatch ");
+    let end = line[indent..].find("   ").map_or(line.len(), |it| indent + it);
+    if is_command { &line[..end] } else { "" }
 }
 
 /// How many lines a terminal of this width needs for a text.
@@ -201,6 +213,10 @@ mod tests {
         assert_eq!(fitted("  done 1  to complete it", Some(21)), "  done 1  to complete\n          it");
         assert_eq!(fitted("  done 1234567  to complete it", Some(20)), "  done 1234567\n    to complete it");
         assert_eq!(fitted("  - one two three\n", Some(12)), "  - one two\n    three\n");
+        assert_eq!(
+            fitted("  planwatch run --command 'a b'   to continue the run", Some(20)),
+            "  planwatch run --command 'a b'\n    to continue the\n    run"
+        );
         let painted = format!("{} three four", paint(BAD, "one two"));
         assert_eq!(fitted(&painted, Some(13)), format!("{} three\n  four", paint(BAD, "one two")));
     }

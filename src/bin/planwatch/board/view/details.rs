@@ -150,7 +150,10 @@ fn step(text: &mut Text, shown: &ShownStep, now: Time) {
         (true, Some(it)) => format!("yes, {}", it.by.as_deref().unwrap_or_default()),
     };
     text.fact("confirmed", &gate, Style::new());
-    text.fact("result", step.result.as_deref().unwrap_or_default().trim(), Style::new());
+    // The attempts below contain all lines of the result.
+    let result = step.result.as_deref().unwrap_or_default().trim();
+    let (first, has_more) = result.split_once('\n').map_or((result, ""), |(first, _)| (first.trim(), " …"));
+    text.fact("result", &format!("{first}{has_more}"), Style::new());
     text.problems(&shown.problems);
     text.gap();
     let body = markdown(&shown.body, &step.title, text.width);
@@ -195,7 +198,8 @@ pub(super) fn run(model: &Model, frame: &mut Frame<'_>, area: Rect) {
     let (title, output, end) = match (&model.run, &model.output) {
         (Some(run), _) => {
             let cost = run.cost.map(|it| format!(" · ${it:.2}")).unwrap_or_default();
-            let title = format!("Run {} · {}{cost}", plain(&run.step), clock(run.elapsed()));
+            let title = format!("Run {}", plain(&run.step));
+            let title = format!("{} · {}{cost}", title.trim_end(), clock(run.elapsed()));
             (title, Cow::Borrowed(run.output.as_str()), run.end.as_deref())
         }
         (None, Some(output)) => {

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use planwatch::api::views::{Awaited, StepShape};
 use planwatch::plan::id::{StepId, read_step_id};
+use planwatch::plan::model::Order;
 use planwatch::plan::time::Time;
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
@@ -285,19 +286,26 @@ fn lines(
     model.hits.append(&mut hits);
 }
 
-/// Each step is indented by the length of its longest chain of dependencies, as far as there is room; what it depends
-/// on comes after its title.
+/// Each step is indented by the length of its longest chain of dependencies, as far as there is room; what it waits
+/// for comes after its title.
 fn graph(model: &mut Model, frame: &mut Frame<'_>, area: Rect) {
     let steps = model.steps();
     let ids: Vec<_> = steps.iter().map(|it| read_step_id(&it.id)).collect();
+    // In a sequential plan, each step also waits for the step before it.
+    let is_sequential = model.plan.as_ref().is_some_and(|it| it.plan.order == Order::Sequential);
+    let pairs = steps.iter().skip(1).zip(&ids).filter(|_| is_sequential);
+    let before: HashMap<String, StepId> =
+        pairs.filter_map(|(step, before)| Some((step.id.clone(), before.clone()?))).collect();
+    let depends =
+        |step: &StepShape| step.depends.iter().chain(before.get(&step.id)).cloned().collect::<Vec<_>>();
     let mut ranks: HashMap<&StepId, usize> = HashMap::new();
     // A step can depend on a later one, so ranks are computed again until they no longer change, at most 64 times.
     for _ in 0..steps.len().min(64) {
         let mut has_changed = false;
         for (step, id) in steps.iter().zip(&ids) {
             let Some(id) = id else { continue };
-            let rank =
-                step.depends.iter().filter_map(|it| ranks.get(it)).max().map_or(0, |it| (it + 1).min(24));
+            let known = depends(step);
+            let rank = known.iter().filter_map(|it| ranks.get(it)).max().map_or(0, |it| (it + 1).min(24));
             has_changed |= ranks.insert(id, rank) != Some(rank);
         }
         if !has_changed {
@@ -305,14 +313,16 @@ fn graph(model: &mut Model, frame: &mut Frame<'_>, area: Rect) {
         }
     }
     let ranks: HashMap<String, usize> = ranks.into_iter().map(|(id, rank)| (id.to_string(), rank)).collect();
-    let near = model.selected().map(|it| (it.id.clone(), it.depends.clone()));
+    let near = model.selected().map(|it| (it.id.clone(), depends(it)));
     lines(model, frame, area, |step, width, _| {
-        let (id, depends) = near.clone().unwrap_or_default();
+        let (id, selected) = near.clone().unwrap_or_default();
         let is_in = |of: &[StepId], id: &str| read_step_id(id).is_some_and(|it| of.contains(&it));
-        let is_near = is_in(&depends, &step.id) || is_in(&step.depends, &id);
+        let is_near = is_in(&selected, &step.id) || is_in(&depends(step), &id);
         let style = colour(screens::colour(&step.status));
         let own = format!("{}:", step.plan);
-        let short: Vec<_> = step.shown_depends().iter().map(|it| it.replace(&own, "")).collect();
+        let mut short: Vec<_> = step.shown_depends().iter().map(|it| it.replace(&own, "")).collect();
+        let before = before.get(&step.id).map(|it| it.number.to_string());
+        short.extend(before.filter(|it| !short.contains(it)));
         let arrow = if short.is_empty() { String::new() } else { format!("  ← {}", short.join(", ")) };
         let rank = ranks.get(&step.id).copied().unwrap_or(0);
         let indent = "  ".repeat(rank.min(width / 6));
