@@ -383,6 +383,8 @@ fn an_unsafe_directory_for_sockets_is_refused_with_a_warning() {
         let log = std::fs::read_to_string(deep.join("plans/.planwatch/daemon.log")).unwrap();
         assert!(log.contains(&warning), "{log}");
         assert_eq!(names(&elsewhere), [""; 0]);
+        let stop = run("watch --stop");
+        assert!(stop.code == 4 && stop.stderr.contains("has no socket"), "{stop:?}");
         let pid = started.stdout.split_whitespace().find_map(|it| it.parse::<u32>().ok()).unwrap();
         assert!(Command::new("kill").args(["-KILL", &pid.to_string()]).status().unwrap().success());
     };

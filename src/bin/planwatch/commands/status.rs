@@ -3,8 +3,7 @@
 use std::fmt::Write;
 
 use planwatch::api::context::Context;
-use planwatch::api::views::Reason;
-use planwatch::api::views::StepShape;
+use planwatch::api::views::{Reason, StepShape, shown_path};
 use planwatch::ops::list::{self, ListReport, ListRequest};
 use planwatch::ops::status::{self, Attention, Finished, OnBranch, Standing, StatusReport, StatusRequest};
 use planwatch::plan::time::Time;
@@ -33,7 +32,8 @@ pub(crate) fn run(session: &Session, args: &Status) -> Result<u8, Failure> {
     let context = session.context()?;
     let request = &StatusRequest { days: args.days, branches: args.branches };
     let output = &session.output;
-    let room = Room { width: output.width, height: output.height, more: args.more() };
+    let (width, height, more) = (output.width, output.height, args.more());
+    let room = Room { width, height, more, plans: context.root_name() };
     let is_screen = !output.is_json() && !args.markdown;
     let most = if is_screen { room.most() } else { usize::MAX };
     let report = session.with_spinner(|| status::with_most(&context, request, most))?;
@@ -66,6 +66,8 @@ struct Room {
     height: Option<usize>,
     /// The command that shows the lines that do not fit; `None` if everything is to be shown.
     more: Option<String>,
+    /// The name of the plans directory.
+    plans: String,
 }
 
 impl Room {
@@ -108,7 +110,7 @@ fn shares(wanted: &[usize], lines: usize) -> Vec<usize> {
 
 fn screen(report: &StatusReport, closed: usize, now: Time, room: &Room, last: &str) -> String {
     let width = room.width;
-    let troubles = troubles(report, room.more.as_deref());
+    let troubles = troubles(report, room);
     if report.plans.is_empty() && closed == 0 {
         return fitted(&format!("{}{troubles}", welcome::screen()), width) + last;
     }
@@ -230,7 +232,8 @@ fn by(it: &Finished) -> &str {
     it.by.as_deref().unwrap_or_default()
 }
 
-fn troubles(report: &StatusReport, more: Option<&str>) -> String {
+fn troubles(report: &StatusReport, room: &Room) -> String {
+    let more = room.more.as_deref();
     let mut said = String::new();
     if report.n_errors + report.n_warnings > 0 {
         let style = if report.n_errors > 0 { BAD } else { colour("in_progress") };
@@ -243,7 +246,13 @@ fn troubles(report: &StatusReport, more: Option<&str>) -> String {
     if !report.kept.is_empty() {
         writeln!(said, "\n{} stored separately:", count(report.kept.len(), "file version")).ok();
         let shown = if more.is_some() { LEAST } else { report.kept.len() };
-        said.extend(report.kept.iter().take(shown).map(|it| format!("  {}\n", escaped(it))));
+        // The paths of the project's saves do not begin in the plans directory.
+        let path = |it: &String| match it.strip_prefix("../") {
+            Some(beside) => beside.to_owned(),
+            None if it.starts_with('/') => it.clone(),
+            None => shown_path(&room.plans, it),
+        };
+        said.extend(report.kept.iter().take(shown).map(|it| format!("  {}\n", escaped(&path(it)))));
         let rest = report.kept.len().saturating_sub(shown);
         if let Some(more) = more.filter(|_| rest > 0) {
             said.push_str(&paint(DIM, &format!("  and {rest} more: {more}\n")));
@@ -362,7 +371,12 @@ mod tests {
 
     #[test]
     fn without_a_terminal_each_section_has_a_fixed_number_of_lines() {
-        let room = |more: Option<&str>| Room { width: None, height: None, more: more.map(str::to_owned) };
+        let room = |more: Option<&str>| Room {
+            width: None,
+            height: None,
+            more: more.map(str::to_owned),
+            plans: "plans".to_owned(),
+        };
         assert_eq!(room(Some("more")).shares(&[500, 7], 99), [LINES, 7]);
         assert_eq!(room(None).shares(&[500, 7], 99), [500, 7]);
     }

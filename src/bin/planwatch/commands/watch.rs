@@ -136,20 +136,27 @@ fn in_the_way(
             end_giving_way(client, &plans)?;
             answering(&plans)
         }
-        None => Ok(wait_for_holder(&plans)),
+        None => wait_for_holder(&plans),
         found => Ok(found),
     }
 }
 
 /// Waits while a process holds the lock but does not answer: a killed process still holds it for a moment, and a
-/// process that has just started does not answer yet.
-fn wait_for_holder(plans: &PlansDir) -> Option<(Client, Status)> {
+/// process that has just started does not answer yet. Fails if that process continues to hold the lock.
+fn wait_for_holder(plans: &PlansDir) -> Result<Option<(Client, Status)>, Failure> {
     let is_free = || plans.daemon_lock().map_or(true, |it| it.is_some());
     let found = within(START, || match client::holder(plans, &context::socket_dirs()) {
         Holder::Answering(client, status) => Some(Some((client, status))),
         Holder::None | Holder::Silent { .. } => is_free().then_some(None),
     });
-    found.flatten()
+    found.ok_or_else(without_answer)
+}
+
+/// The failure if a process watches, but has no socket.
+fn without_answer() -> Failure {
+    let hint = "`planwatch doctor` explains why; `ps -C planwatch` finds the process, and `kill` ends it";
+    let message = "another process watches these plans, but has no socket for commands";
+    Failure::failed("locked", message).with_hint(hint).with_exit(4)
 }
 
 /// Asks a process for which watching is only a side job (`gives_way`) to stop watching. The process continues with its

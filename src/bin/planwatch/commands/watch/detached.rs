@@ -14,8 +14,8 @@ use serde_json::json;
 
 use super::http::{self, Http};
 use super::{
-    answering, answers_on, end_giving_way, ended, in_the_way, just_begun, no_answer, polling,
-    stop_at_signals, who, without_socket,
+    SILENCE, answering, answers_on, end_giving_way, ended, in_the_way, just_begun, no_answer, polling,
+    stop_at_signals, who, within, without_answer, without_socket,
 };
 use crate::args::setup::Watch;
 use crate::context::{self, Session};
@@ -107,6 +107,10 @@ fn last_error(log: &str) -> Option<(&str, Option<&str>)> {
 pub(super) fn stop(session: &Session, plans: &Path) -> Result<u8, Failure> {
     let context = session.look_again(plans)?;
     let Some((client, status)) = answering(&context.plans)? else {
+        // A killed process still holds the lock for a moment.
+        if within(SILENCE, || context.plans.daemon_lock().map_or(Some(()), |it| it.map(drop))).is_none() {
+            return Err(without_answer());
+        }
         let failure = Failure::failed("no-daemon", "no daemon watches these plans");
         return Err(failure.with_hint("planwatch watch --detach").with_exit(8));
     };
