@@ -259,8 +259,13 @@ fn report_unread(
                 format!("the section `{said}` is not read; only the first section `## Dependencies` is")
             }
             Form::Html => format!("`{said}` is not read, because Markdown parses the line as HTML"),
+            Form::Id => format!("the id in `{said}` is not read as a dependency"),
         };
-        let hint = "name the steps in `depends` or in a section `## Dependencies`; `depends: []` says that there are none";
+        let hint = if form == Form::Id {
+            "name the steps in `depends`, or write `step-2` for a step of this plan"
+        } else {
+            "name the steps in `depends` or in a section `## Dependencies`; `depends: []` says that there are none"
+        };
         fields.report_at(body_at + text.start, Code::DependenciesUnclear, message, hint);
     }
 }

@@ -3,7 +3,8 @@
 //! Only names of earlier steps and of steps of other plans are reported, and only in these places:
 //! - directly after a word such as "depends on" at the beginning of a line;
 //! - in a section whose heading resembles `Dependencies`;
-//! - in a line of the Dependencies section that Markdown parses as HTML.
+//! - in a line of the Dependencies section that Markdown parses as HTML;
+//! - as an id such as `auth:2` in the Dependencies section.
 
 use std::ops::Range;
 
@@ -19,6 +20,8 @@ pub(crate) enum Form {
     Heading,
     /// A line of the Dependencies section that Markdown parses as HTML.
     Html,
+    /// An id such as `auth:2` in the Dependencies section.
+    Id,
 }
 
 /// A part of the body that looks like a dependency.
@@ -72,6 +75,7 @@ pub(crate) fn find(
 ) -> Vec<Unread> {
     let own = section(outline);
     let has_html = own.clone().is_some_and(|it| body[it].contains('<'));
+    let has_colon = own.clone().is_some_and(|it| body[it].contains(':'));
     let is_like = |text: &str| HEADINGS.iter().any(|it| it.eq_ignore_ascii_case(bare(text)));
     let is_read = |at: usize| own.as_ref().is_some_and(|it| it.start == at || it.contains(&at));
     let like = |nth: &usize| {
@@ -80,11 +84,11 @@ pub(crate) fn find(
     };
     let headings: Vec<_> = (0..outline.headings.len()).filter(like).collect();
     // For nearly every text the search ends here.
-    if headings.is_empty() && !has_html && !body.lines().any(|it| label(it).is_some()) {
+    if headings.is_empty() && !has_html && !has_colon && !body.lines().any(|it| label(it).is_some()) {
         return Vec::new();
     }
     let finder = Finder { step, numbers, is_known };
-    let text = markdown::masked(body, |it| read_target(it).is_some());
+    let text = markdown::masked(body, |it| read_target(it).is_some() || read_step_id(it).is_some());
     let is_own = |at: usize| own.as_ref().is_some_and(|it| it.contains(&at));
     let mut found = Vec::new();
     for nth in headings {
@@ -95,19 +99,19 @@ pub(crate) fn find(
             found.push(Unread { form: Form::Heading, text: trimmed(body, heading.span.clone()) });
         }
     }
-    let hides = has_html && own.clone().is_some_and(|it| !begins_with_none(&text[it]));
+    let has_steps = own.clone().is_some_and(|it| !begins_with_none(&text[it]));
     let mut at = 0;
     for line in text.split_inclusive('\n') {
         let span = at..at + line.len();
         at = span.end;
-        let form = if is_own(span.start) { Form::Html } else { Form::Line };
-        let is_it = match form {
-            Form::Html => hides && body[span.clone()].contains('<') && finder.names(line),
-            _ => finder.is_dependency(line),
+        let is_html = || body[span.clone()].contains('<') && finder.names(line);
+        let form = match is_own(span.start) {
+            true if !has_steps => None,
+            true if is_html() => Some(Form::Html),
+            true => finder.has_id(line).then_some(Form::Id),
+            false => finder.is_dependency(line).then_some(Form::Line),
         };
-        if is_it {
-            found.push(Unread { form, text: trimmed(body, span) });
-        }
+        found.extend(form.map(|form| Unread { form, text: trimmed(body, span) }));
     }
     found.truncate(MOST);
     found
@@ -128,6 +132,17 @@ impl Finder<'_> {
     fn names(&self, text: &str) -> bool {
         let found = mentions::find(self.step, &without_parentheses(text), self.numbers);
         found.steps.iter().any(|it| self.is_unread(it))
+    }
+
+    /// Whether a line contains the id of a step, such as `auth:2`. A large number is taken for a port.
+    fn has_id(&self, line: &str) -> bool {
+        let text = without_parentheses(line);
+        let words = text.split(|c: char| c.is_whitespace() || matches!(c, ',' | ';'));
+        let ids = words.map(|it| it.trim_matches(|c: char| !c.is_alphanumeric()));
+        let mut ids = ids.filter(|it| it.contains(':') && it.starts_with(char::is_alphabetic));
+        ids.any(|it| {
+            read_step_id(it).is_some_and(|it| it.number < StepNumber::whole(1000) && self.is_unread(&it))
+        })
     }
 
     fn names_in_section(&self, text: &str) -> bool {
@@ -276,6 +291,9 @@ mod tests {
             found("## Dependencies\nstep-1\n\n<!-- and --> step-2\n"),
             [(Form::Html, "<!-- and --> step-2")]
         );
+        for line in ["other:3 and step-1", "- step-1, `p:2`.", "step-1 and [other:2.5](x.md)"] {
+            assert_eq!(found(&format!("## Dependencies\n\n{line}\n")), [(Form::Id, line)]);
+        }
     }
 
     #[test]
@@ -309,6 +327,9 @@ mod tests {
             "Depends on (step-1 was dropped)",
             "## Dependencies\n\nstep-1\n\nDepends on: step-1\n",
             "## Dependencies\n\nNone, <b>step-1</b> is separate\n",
+            "## Dependencies\n\nNone, other:3 is separate\n",
+            "## Dependencies\n\nstep-1 (other:3 would be nice), and localhost:8080\n",
+            "## Dependencies\n\nstep-1, p:1, p:7: later\n",
             "## Dependencies\n\n<!-- step-1 -->\n",
             "## Dependencies\n\n<b>step-1</b>\n",
             "## Dependencies\n\n<!-- a comment -->\nstep-1\n",
