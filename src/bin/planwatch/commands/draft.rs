@@ -63,7 +63,7 @@ pub(crate) fn run(session: &Session, args: &Draft) -> Result<u8, Failure> {
     }
     let report = report?;
     printed?;
-    answer(session, &report, args.show_diff)?;
+    answer(session, args, &report)?;
     Ok(signals.exit_code().filter(|_| report.is_incomplete()).unwrap_or(report.exit_code()))
 }
 
@@ -255,13 +255,21 @@ fn count_of(seconds: u64) -> String {
     count(usize::try_from(seconds).unwrap_or(usize::MAX), "second")
 }
 
-fn answer(session: &Session, report: &DraftReport, with_diff: bool) -> Result<(), Failure> {
+/// The options that name the agent, as they were given.
+fn agent_options(args: &Draft) -> String {
+    let options = [("--agent", &args.agent), ("--command", &args.command)];
+    let given = options.iter().filter_map(|(option, value)| Some((option, value.as_ref()?)));
+    given.map(|(option, value)| format!(" {option} {}", shell_word(value))).collect()
+}
+
+fn answer(session: &Session, args: &Draft, report: &DraftReport) -> Result<(), Failure> {
     let output = &session.output;
+    let agent = agent_options(args);
     if output.is_json() {
         output.json("draft", report.to_json())?;
     } else if let Some(plan) = report.plan.as_deref().filter(|_| !report.is_incomplete()) {
         if let Some(steps) = &report.steps {
-            if with_diff {
+            if args.show_diff {
                 output.report(&text::diff(&steps.diff))?;
             }
             let lines: String = steps.changes.iter().map(|it| change::line("replace", it)).collect();
@@ -273,12 +281,18 @@ fn answer(session: &Session, report: &DraftReport, with_diff: bool) -> Result<()
         let plan = shell_word(&plan);
         let next = match report.steps {
             Some(_) => format!("planwatch start {plan}"),
-            None => format!("planwatch draft {plan} --steps"),
+            None => format!("planwatch draft {plan} --steps{agent}"),
         };
         output.report(&change::next_line(&next))?;
     }
     if let Some(error) = report.error() {
-        output.failure(&Failure::of(&error));
+        // The command in the hint needs the agent, too.
+        let hint = error.hint().map(|it| it.replace(" --continue`", &format!(" --continue{agent}`")));
+        let failure = Failure::of(&error);
+        output.failure(&match hint {
+            Some(hint) => failure.with_hint(hint),
+            None => failure,
+        });
     }
     Ok(())
 }
