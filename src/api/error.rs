@@ -193,7 +193,10 @@ impl Error {
                 "remove or rename it, or select a directory: --plans DIR".to_owned()
             }
             Self::WhichPlan { candidates, number, .. } => match candidates.first() {
-                Some(first) => format!("name it, as in `{first}:{number}`, or set PLANWATCH_PLAN"),
+                Some(first) => {
+                    let word = shell_word(&format!("{first}:{number}"));
+                    format!("name it, as in `{word}`, or set PLANWATCH_PLAN")
+                }
                 None => "`planwatch new TITLE STEP…` creates one".to_owned(),
             },
             Self::NoSuchStep { steps, .. } if steps.is_empty() => "the plan has no steps".to_owned(),

@@ -96,7 +96,11 @@ fn has_own(context: &Context, path: &str, step: &Step) -> bool {
 fn number(plan: &Plan, request: &AddRequest, elsewhere: &BTreeSet<StepNumber>) -> Result<StepNumber, Error> {
     let no_room = |_: NoRoom| {
         let message = format!("there is no room for another step at this place in `{}`", plan.id);
-        Error::failed("no-room", message, "`planwatch move` makes room")
+        Error::failed(
+            "no-room",
+            message,
+            "`planwatch move STEP --to N` gives a step next to it another number",
+        )
     };
     match (&request.after, &request.at) {
         (Some(_), Some(_)) => Err(Error::usage(

@@ -261,7 +261,7 @@ pub(crate) fn report_names(plan: &mut Plan, sources: &PlanSources) {
     }
     for path in &sources.linked {
         let message = "the file has several hard links, so a change appears under all its names";
-        let hint = "if that is not intended, copy the file and rename the copy over it; see docs/format.md";
+        let hint = "if that is not intended, copy the file and rename the copy over it";
         plan.problems.push(Problem::of_file(path, Code::HardLinked, message, hint));
     }
 }

@@ -12,6 +12,7 @@ use crate::plan::plans::Plans;
 use crate::plan::step_number::StepNumber;
 use crate::plan::words::PlanStatus;
 use crate::store::load::{self, LoadQuery, Side};
+use crate::text::typed::shell_word;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Target {
@@ -88,7 +89,10 @@ pub(crate) fn step(context: &Context, text: &str) -> Result<NamedStep, Error> {
         Target::Step(step) => Ok(step),
         Target::Plan(plan) => {
             let message = format!("`{plan}` is a plan; a step is needed here");
-            Err(Error::usage(message, format!("name one of its steps, as in `{plan}:1`")))
+            Err(Error::usage(
+                message,
+                format!("name one of its steps, as in `{}`", shell_word(&format!("{plan}:1"))),
+            ))
         }
     }
 }

@@ -157,7 +157,7 @@ pub(crate) struct Attempt {
     /// Outcome, in a word or two
     pub(crate) outcome: String,
     /// Details
-    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
+    #[arg(short = 'm', long, value_name = "TEXT", allow_hyphen_values = true)]
     pub(crate) notes: Option<String>,
     /// Time of the attempt, for example 2026-11-21T09:14:03Z (default: now)
     #[arg(long, value_name = "TIME")]

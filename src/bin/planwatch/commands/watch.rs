@@ -97,7 +97,7 @@ fn no_answer(pid: Option<u32>) -> Failure {
         Some(pid) => (
             format!("process {pid}"),
             format!(
-                "`kill -CONT {pid}` resumes it if it was stopped, `kill {pid}` ends it; if that does not help, use `kill -KILL {pid}`"
+                "`kill -CONT {pid}` resumes it if it was stopped; `kill -KILL {pid}` ends it in any case"
             ),
         ),
         None => (
