@@ -4,7 +4,7 @@ mod json;
 mod places;
 
 use crate::plan::id::{PlanId, StepId};
-use crate::plan::import::{self, Draft, SourceFile};
+use crate::plan::import::{self, Draft};
 use crate::plan::model::Plan;
 use crate::plan::references;
 use crate::plan::step_number::StepNumber;
@@ -144,14 +144,10 @@ fn is_bare(text: &str) -> bool {
     !outline.items.is_empty() && outline.headings.iter().all(|it| it.level == 1)
 }
 
-/// Reads a document as `import` does.
+/// Reads a document as `import` does, but all items of a list are steps if some of them are.
 fn sectioned(text: &str, words: &Words) -> Result<(Vec<(StepNumber, Draft)>, String), NotSteps> {
     check_own_list(text)?;
-    // This name makes `convert` read the file as Markdown and not as the data of another tool.
-    let file = SourceFile { path: "steps.md".to_owned(), bytes: text.as_bytes().to_vec() };
-    let imported = import::convert("steps", &[file], words).map_err(|_| NotSteps::None)?;
-    let plan = imported.plans.into_iter().next().ok_or(NotSteps::None)?;
-    Ok((plan.steps, plan.plan.map(|it| it.text).unwrap_or_default()))
+    Ok(import::sections(text, words))
 }
 
 /// Refuses a Steps list in which only some items name steps, because the other items would be ignored.

@@ -84,8 +84,26 @@ impl<'a> Document<'a> {
     }
 }
 
+/// What an item without a task box is, if other items of the same list have task boxes.
+#[derive(Clone, Copy)]
+enum Boxless {
+    Step,
+    Text,
+}
+
 /// Maps one document; if it has no title, its file name becomes the title.
 pub(super) fn convert(path: &str, text: &str, words: &Words) -> (ImportedPlan, Vec<Unmapped>) {
+    mapped(path, text, words, Boxless::Text)
+}
+
+/// Maps a document of steps. If some items of a list have task boxes, all items of this list are steps. The second value is
+/// the plan's text.
+pub(super) fn sections(text: &str, words: &Words) -> (Vec<(StepNumber, Draft)>, String) {
+    let (plan, _) = mapped("steps.md", text, words, Boxless::Step);
+    (plan.steps, plan.plan.map(|it| it.text).unwrap_or_default())
+}
+
+fn mapped(path: &str, text: &str, words: &Words, boxless: Boxless) -> (ImportedPlan, Vec<Unmapped>) {
     let (front, body) = cut(text);
     let of = Document::new(path, text, body, words);
     let keys = foreign::keys(text.as_bytes()).unwrap_or_default();
@@ -97,6 +115,7 @@ pub(super) fn convert(path: &str, text: &str, words: &Words) -> (ImportedPlan, V
     let todos = header::todos(&keys, words);
     let has_todos = !todos.is_empty();
     let mut pieces = if has_todos { Pieces::default() } else { found_pieces(&of) };
+    add_boxless(&of, &mut pieces, boxless, &mut unmapped);
     if has_todos {
         let text = header::key_words(&keys["todos"]);
         let why = "the names of the keys that contained the steps";
@@ -135,6 +154,24 @@ pub(super) fn convert(path: &str, text: &str, words: &Words) -> (ImportedPlan, V
     let plan = Draft { text: format!("{front}{rest}"), changes, ..Draft::default() };
     let steps = in_line_ends_of(text, steps);
     (ImportedPlan { path: Some(path.to_owned()), title, plan: Some(plan), steps }, unmapped)
+}
+
+/// Makes the items without a task box steps, or reports them, if other items of the same list are steps.
+fn add_boxless(of: &Document<'_>, pieces: &mut Pieces, boxless: Boxless, unmapped: &mut Vec<Unmapped>) {
+    if pieces.is_own_list {
+        return;
+    }
+    let others = pieces::others_in_lists(&of.visible, &of.outline, &pieces.pieces);
+    match boxless {
+        Boxless::Step => {
+            pieces.pieces.extend(others);
+            pieces.pieces.sort_by_key(|it| it.span.start);
+        }
+        Boxless::Text => unmapped.extend(others.into_iter().map(|it| {
+            let why = "this item is not a step, because it has no checkbox, unlike other items of its list";
+            of.unmapped(it.span.start, why, of.body[it.span].trim_end())
+        })),
+    }
 }
 
 /// Maps a document that is one list of steps. The second value is the text around the list.

@@ -177,6 +177,12 @@ pub(crate) fn list(text: &str, words: &Words) -> (Vec<(StepNumber, Draft)>, Stri
     markdown::list(text, words)
 }
 
+/// Maps a document with sections. If some items of a list have task boxes, all items of this list are steps. The second
+/// value is the plan's text.
+pub(crate) fn sections(text: &str, words: &Words) -> (Vec<(StepNumber, Draft)>, String) {
+    markdown::sections(text, words)
+}
+
 fn form(files: &[&SourceFile]) -> Form {
     let any = |is: &dyn Fn(&str) -> bool| files.iter().any(|it| is(&it.path));
     if any(&|it| it.ends_with(".jsonl")) {

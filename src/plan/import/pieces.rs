@@ -4,6 +4,7 @@
 //! These forms are tried in this order, and the first one that the document has is used. The rest of the text becomes the
 //! plan's text. `markdown.rs` first looks for a Steps list.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 use super::label::{self, Label, Rank};
@@ -18,7 +19,7 @@ pub(super) struct Piece {
 }
 
 /// The heading or the item from which a piece is made, as an index in the outline.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum From {
     Heading(usize),
     Item(usize),
@@ -61,6 +62,24 @@ pub(super) fn boxes(body: &str, outline: &Outline) -> Vec<usize> {
     let of = Document { body, outline };
     let all = outline.items.iter().enumerate().filter(|(_, it)| !it.is_nested && of.is_box(it));
     all.map(|it| it.0).collect()
+}
+
+/// The items without a task box in lists of which other items are pieces. They get the phase of these items. Nested items
+/// are skipped.
+pub(super) fn others_in_lists(body: &str, outline: &Outline, pieces: &[Piece]) -> Vec<Piece> {
+    let of = Document { body, outline };
+    let known: BTreeMap<From, &Piece> = pieces.iter().map(|it| (it.from, it)).collect();
+    let of_list = |list: &[Piece]| {
+        let Some(known_one) = list.iter().find_map(|it| known.get(&it.from)) else { return Vec::new() };
+        let others = list.iter().filter(|it| !known.contains_key(&it.from));
+        others.map(|it| Piece { phase: known_one.phase.clone(), ..it.clone() }).collect::<Vec<_>>()
+    };
+    let is_one_list = |a: &Piece, b: &Piece| {
+        let between = body.get(a.span.end..b.span.start).unwrap_or_default();
+        let is_ordered = |it: &Piece| of.starts_with_digit(it.span.start);
+        between.trim().is_empty() && is_ordered(a) == is_ordered(b)
+    };
+    of.items(&(0..body.len()), |_| true).chunk_by(is_one_list).flat_map(of_list).collect()
 }
 
 /// All items of a document, with or without task boxes. Nested items are skipped.

@@ -51,6 +51,12 @@ fn lists_are_read_in_markdown_and_json() {
     check_read("- [step-1](step-1.md): A\n- [step-2](step-2.md): B\n", &["1|A|", "2|B|"]);
     check_read("- step-7\n- [step-7](step-7.md)\n- step-8\n", &["7|Seven|", "7|Seven|", "8|step-8|"]);
     check_read("# Plan\n\n## Step 1: A\n\ntext\n\n## Step 2: B\n", &["|A|", "|B|"]);
+    for heading in ["Steps", "Phase 1", "Other"] {
+        let text =
+            format!("# P\n\n## {heading}\n\n- A\n- [ ] B\n\n  text\n\n- C (depends: 1)\n\nNotes:\n\n* n\n");
+        check_read(&text, &["|A|", "|B|", "|C|#0"]);
+    }
+    check_read("## Steps\n\n- [ ] A\n- B\n\n## Success criteria\n\n- C\n- [ ] D\n", &["|A|", "|B|"]);
     check_read("- A\n- step-9: B (depends: 1)\n", &["|A|", "9|B|p:1"]);
     check_read(r#"["A", "B"]"#, &["|A|", "|B|"]);
     check_read("\u{feff}[\"A\"]", &["|A|"]);

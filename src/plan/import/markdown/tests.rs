@@ -161,6 +161,8 @@ fn statements_without_a_field_are_listed() {
         &[(3, "Depends on: Phase 0"), (2, "Phase 1: X (done)")],
     );
     unmapped("# P\n## Phase 1\n- [x] A\n## Phase 2\n### Task 1: B\n", &[(3, "- [x] A")]);
+    unmapped("# P\n## Phase 1\n- [ ] A\n- B\n  more\n\nText:\n\n- C\n", &[(4, "- B\n  more")]);
+    unmapped("# P\n## Steps\n1. A\n- B\n\n## Other\n- C\n", &[]);
     unmapped("## Task 1: A\nThis depends on Task 2.\n## Task 2: B\n", &[(2, "This depends on Task 2.")]);
     unmapped("## Task 1: A\n| Task | Status |\n|---|---|\n| A | done |\n", &[(2, "| Task | Status |")]);
     unmapped("## Task 1: A\n## Task 1: B\n## Task 2: C\nDepends on: Task 1\n", &[(4, "Task 1")]);
