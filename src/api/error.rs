@@ -341,6 +341,7 @@ impl Error {
                 UndoError::Edited { .. }
                 | UndoError::Taken { .. }
                 | UndoError::Later { .. }
+                | UndoError::OtherStep { .. }
                 | UndoError::Unrecorded => 4,
                 UndoError::Unknown { .. } => 3,
                 UndoError::Disk(error) => disk_exit_code(error),
@@ -378,7 +379,9 @@ fn undo_hint(error: &UndoError) -> Option<String> {
             "nothing was changed; `planwatch undo ID` undoes an older change, `planwatch undo --list` lists the changes"
                 .to_owned(),
         ),
-        UndoError::Later { later, .. } => Some(format!("undo the later change first: `planwatch undo {}`", later.id)),
+        UndoError::Later { later, .. } | UndoError::OtherStep { later, .. } => {
+            Some(format!("undo the later change first: `planwatch undo {}`", later.id))
+        }
         UndoError::Unknown { .. } => Some("`planwatch undo --list` lists the changes".to_owned()),
         UndoError::Disk(error) => error.hint(),
         _ => None,

@@ -78,7 +78,7 @@ pub use records::{HeldRecord, LockedRecords, Records};
 pub use request_key::Keyed;
 pub use scan::{PlanDir, Scan, ScanEntry, Trouble};
 pub use scratch::{ScratchFiles, replace_temporary};
-pub use undo::{UndoChange, UndoEntry, UndoError, Undone};
+pub use undo::{UndoChange, UndoCheck, UndoEntry, UndoError, Undone};
 pub use unfinished::Discarded;
 pub use user_state::UserStore;
 pub use write_lock::{Done, FileRecords, Locked, Written};

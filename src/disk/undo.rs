@@ -25,7 +25,7 @@ use super::plans_dir::PlansDir;
 use super::runtime::Trust;
 use super::write_lock::{Locked, Unit, Version};
 
-pub use choice::{UndoChange, UndoEntry, UndoError, Undone};
+pub use choice::{UndoChange, UndoCheck, UndoEntry, UndoError, Undone};
 
 pub(super) const LOG: &str = "log";
 

@@ -71,7 +71,9 @@ pub fn undo_list(context: &Context) -> Vec<UndoItem> {
         verb: it.verb,
         at: it.at,
     };
-    context.plans.undo_list().into_iter().map(item).collect()
+    let check =
+        |change: &UndoChange, ops: &[FileOp], moved: &[_]| check_dependencies(context, change, ops, moved);
+    context.plans.undo_list_with(&check).into_iter().map(item).collect()
 }
 
 /// A verb in the past tense. In a sentence, it stands between the author of the change and the id of the step or plan.
@@ -110,7 +112,7 @@ pub fn undo(context: &Context, request: &UndoRequest) -> Result<ChangeReport, Er
     let mut writing = Transaction::begin(context, "undo", mode)?;
     let id = request.id.as_deref();
     let (change, ops) = context.plans.undo_operations(id)?;
-    check_dependencies(context, &change, &ops, id)?;
+    check_dependencies(context, &change, &ops, &context.plans.moved_since(id)?)?;
     let claimed = claimed(context, &ops)?;
     claimed.iter().try_for_each(|it| it.check(context, request))?;
     let of_records = of_records(context, &ops);
@@ -158,14 +160,14 @@ pub fn undo(context: &Context, request: &UndoRequest) -> Result<ChangeReport, Er
     Ok(report)
 }
 
-/// Refuses to restore a dependency on a step whose number has been given to another step since.
+/// Refuses to restore a dependency on a step whose number has been given to another step since. `moved` are the files that
+/// later changes renamed or removed.
 fn check_dependencies(
     context: &Context,
     change: &UndoChange,
     ops: &[FileOp],
-    id: Option<&str>,
-) -> Result<(), Error> {
-    let moved = context.plans.moved_since(id)?;
+    moved: &[(UndoChange, PathBuf)],
+) -> Result<(), UndoError> {
     if moved.is_empty() {
         return Ok(());
     }
@@ -174,7 +176,7 @@ fn check_dependencies(
         let is_other = |path: &Path| is_its(path) && context.plans.read(path).is_ok();
         if let Some((later, path)) = moved.iter().find(|it| is_other(&it.1)) {
             let (change, later, path) = (Box::new(change.clone()), Box::new(later.clone()), path.clone());
-            return Err(Error::Undo(UndoError::Later { change, later, path }));
+            return Err(UndoError::OtherStep { change, later, path });
         }
     }
     Ok(())

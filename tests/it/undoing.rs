@@ -51,6 +51,27 @@ fn an_edited_file_does_not_prevent_undoing_other_changes() {
 }
 
 #[test]
+fn the_list_shows_that_a_dependency_cannot_be_restored() {
+    let place = place();
+    place.run("set p:3 depends+=2 -q").ok();
+    place.run("set p:3 depends-=2 -q").ok();
+    let set = id_of(&place, "set");
+    place.run("remove p:2 -q").ok();
+    place.run("add p New --at 2 -q").ok();
+    let remove = id_of(&place, "remove");
+    let list = place.run("undo --list --json").json();
+    let changes = list["changes"].as_array().expect("a list");
+    let of_set = changes.iter().find(|it| it["id"] == *set).expect("it is listed");
+    let expected = json!({"code": "later-change", "path": "plans/p/step-2.md", "by": remove});
+    assert_eq!(of_set["blocked"], expected, "{list}");
+    let refused = place.run(&format!("undo {set}"));
+    assert_eq!(refused.code, 4, "{refused:?}");
+    let words =
+        "it would restore a dependency on `p/step-2.md`, which is another step since the later `remove`";
+    assert!(refused.stderr.contains(words), "{refused:?}");
+}
+
+#[test]
 fn a_change_of_a_linked_file_is_not_undone_after_an_editor_replaced_the_link() {
     let place = place();
     let (link, behind) = ("plans/p/step-1.md", "plans/q/step-1.md");
@@ -136,7 +157,9 @@ fn a_dependency_on_a_number_that_another_step_has_now_is_not_brought_back() {
         assert_eq!(place.run("done p:2").code, 0);
         let refused = place.run(&format!("undo {taken}"));
         assert_eq!(refused.code, 4, "{refused:?}");
-        let reason = format!("({moved}) changed `p/step-2.md`");
-        assert!(refused.stderr.contains(&reason), "{refused:?}");
+        let reason =
+            "it would restore a dependency on `p/step-2.md`, which is another step since the later `move`";
+        assert!(refused.stderr.contains(&moved), "{refused:?}");
+        assert!(refused.stderr.contains(reason), "{refused:?}");
     }
 }

@@ -62,6 +62,13 @@ pub enum UndoError {
     /// A later change that was not undone wrote the same file.
     #[error("{change} cannot be undone: the later {later} changed `{}`", path.display())]
     Later { change: Box<UndoChange>, later: Box<UndoChange>, path: PathBuf },
+    /// The undo would restore a dependency on the step in this file, and a later change that was not undone gave the file's
+    /// name to another step.
+    #[error(
+        "{change} cannot be undone: it would restore a dependency on `{}`, which is another step since the later {later}",
+        path.display()
+    )]
+    OtherStep { change: Box<UndoChange>, later: Box<UndoChange>, path: PathBuf },
     #[error(transparent)]
     Disk(#[from] DiskError),
 }
@@ -78,7 +85,7 @@ impl UndoError {
             Self::Nothing => "nothing-to-undo",
             Self::Unknown { .. } | Self::Gone { .. } => "not-found",
             Self::Edited { .. } | Self::Taken { .. } => "file-changed",
-            Self::Later { .. } => "later-change",
+            Self::Later { .. } | Self::OtherStep { .. } => "later-change",
             Self::Unrecorded => "not-recorded",
             Self::Disk(error) => error.code(),
         }
@@ -90,11 +97,17 @@ impl UndoError {
             Self::Edited { change, path } | Self::Taken { change, path } | Self::Gone { change, path } => {
                 Some((change, path, None))
             }
-            Self::Later { change, later, path } => Some((change, path, Some(later))),
+            Self::Later { change, later, path } | Self::OtherStep { change, later, path } => {
+                Some((change, path, Some(later)))
+            }
             Self::Nothing | Self::Unknown { .. } | Self::Unrecorded | Self::Disk(_) => None,
         }
     }
 }
+
+/// A check of a change that can be undone, for [`PlansDir::undo_list_with`].
+pub type UndoCheck<'a> =
+    dyn Fn(&UndoChange, &[FileOp], &[(UndoChange, PathBuf)]) -> Result<(), UndoError> + 'a;
 
 /// Changes that were not undone, oldest first, and their ids.
 struct Choice {
@@ -148,6 +161,20 @@ impl Choice {
         Ok(())
     }
 
+    fn moved_since(&self, nth: usize) -> Vec<(UndoChange, PathBuf)> {
+        let gone = |record: &Record| match &record.what {
+            What::Renamed { from, .. } => Some(from.path()),
+            What::Discarded { path, .. } => Some(path.path()),
+            _ => None,
+        };
+        let of_unit = |nth: usize| {
+            let paths = self.units[nth].iter().filter_map(gone).collect::<Vec<_>>();
+            let change = *self.change(nth);
+            paths.into_iter().map(move |it| (change.clone(), it))
+        };
+        (nth + 1..self.units.len()).rev().flat_map(of_unit).collect()
+    }
+
     fn operations(&self, plans: &PlansDir, nth: usize) -> Result<Vec<FileOp>, UndoError> {
         if self.units[nth].iter().any(|it| it.what == What::Unrecorded) {
             return Err(UndoError::Unrecorded);
@@ -174,10 +201,18 @@ fn touched(unit: &[Record]) -> Vec<PathBuf> {
 impl PlansDir {
     /// Lists the changes that were not undone, the last one first.
     pub fn undo_list(&self) -> Vec<UndoEntry> {
+        self.undo_list_with(&|_, _, _| Ok(()))
+    }
+
+    /// As [`Self::undo_list`]. If a change can be undone, `check` gets the change, the operations that undo it and the result
+    /// of [`Self::moved_since`]; an error of `check` blocks the change.
+    pub fn undo_list_with(&self, check: &UndoCheck<'_>) -> Vec<UndoEntry> {
         let choice = Choice::of(self);
         let entry = |nth: usize| {
             let UndoChange { id, verb, at } = *choice.change(nth);
-            let blocked = choice.operations(self, nth).err();
+            let ops = choice.operations(self, nth);
+            let checked = ops.and_then(|ops| check(&choice.change(nth), &ops, &choice.moved_since(nth)));
+            let blocked = checked.err();
             let (by, paths) = (choice.units[nth][0].by.clone(), paths(&choice.units[nth]));
             UndoEntry { id, verb, at, by, paths, blocked }
         };
@@ -196,19 +231,7 @@ impl PlansDir {
     /// change, and the path that the file had before it. The newest change comes first.
     pub fn moved_since(&self, id: Option<&str>) -> Result<Vec<(UndoChange, PathBuf)>, UndoError> {
         let choice = Choice::of(self);
-        let first = choice.find(id)? + 1;
-        let later = (first..choice.units.len()).rev();
-        let gone = |record: &Record| match &record.what {
-            What::Renamed { from, .. } => Some(from.path()),
-            What::Discarded { path, .. } => Some(path.path()),
-            _ => None,
-        };
-        let of_unit = |nth: usize| {
-            let paths = choice.units[nth].iter().filter_map(gone).collect::<Vec<_>>();
-            let change = *choice.change(nth);
-            paths.into_iter().map(move |it| (change.clone(), it))
-        };
-        Ok(later.flat_map(of_unit).collect())
+        Ok(choice.moved_since(choice.find(id)?))
     }
 
     /// The operations that undo a unit, last write first.

@@ -141,7 +141,7 @@ fn author(context: &Context, change: &UndoItem) -> Option<String> {
 
 fn why_not(change: &UndoItem) -> &'static str {
     match change.blocked.as_ref().map(|it| it.code) {
-        Some("later-change") => "a later change to the same file has to be undone first",
+        Some("later-change") => "a later change has to be undone first",
         Some("file-changed") => "its file has changed since",
         Some("not-recorded") => "it could not be recorded when it was made",
         _ => "the earlier version is no longer stored",
