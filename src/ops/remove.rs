@@ -182,8 +182,17 @@ fn remove_plan(
 
 /// Finds a free name. The wanted one may be taken, for example if a step of the plan was removed in the same second.
 fn free_directory(context: &Context, wanted: &Path) -> PathBuf {
+    directories(wanted).find(|it| !context.plans.is_dir(it)).unwrap_or_default()
+}
+
+/// The directory to which [`remove`] has moved a plan in this context.
+pub fn removed_to(context: &Context, id: &PlanId) -> Option<PathBuf> {
+    directories(&removed::removed_dir(context, id)).take_while(|it| context.plans.is_dir(it)).last()
+}
+
+/// The names for the directory of a removal, in the order in which they are tried.
+fn directories(wanted: &Path) -> impl Iterator<Item = PathBuf> {
     let name = wanted.file_name().unwrap_or_default().to_string_lossy();
-    let numbered = (2_u32..).map(|n| wanted.with_file_name(format!("{name}-{n}")));
-    let mut names = std::iter::once(wanted.to_path_buf()).chain(numbered);
-    names.find(|it| !context.plans.is_dir(it)).unwrap_or_default()
+    let numbered = (2_u32..).map(move |n| wanted.with_file_name(format!("{name}-{n}")));
+    std::iter::once(wanted.to_path_buf()).chain(numbered)
 }

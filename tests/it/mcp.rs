@@ -117,8 +117,14 @@ fn with_the_older_protocol_the_person_is_asked_during_the_call() {
         client.send(&json!({"jsonrpc": "2.0", "id": question["id"], "result": answer}));
         let done = client.receive();
         let expected = if is_deleted { "done" } else { "declined" };
-        assert_eq!(done["result"]["structuredContent"]["state"], expected, "{answer}: {done}");
+        let done = &done["result"]["structuredContent"];
+        assert_eq!(done["state"], expected, "{answer}: {done}");
         assert_eq!(is_there(&place), !is_deleted, "{answer}");
+        if is_deleted {
+            let path = done["path"].as_str().expect("a path");
+            assert!(place.file(path).join("plan.md").exists(), "{path}");
+            assert!(done["hint"].as_str().expect("a hint").contains("`undo`"), "{done}");
+        }
         assert_eq!(client.end(), 0);
     }
 }

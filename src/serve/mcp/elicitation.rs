@@ -19,9 +19,10 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::api::error::Error;
+use crate::api::views::shown_path;
 use crate::ops::confirm::{self, Answer, ConfirmRequest, Confirmer};
 use crate::ops::remove::{self, RemoveRequest};
-use crate::plan::id::read_step_id;
+use crate::plan::id::{PlanId, read_step_id};
 use crate::serve::mcp::lookup;
 use crate::serve::mcp::result::{self, CHANGED, Refusal};
 use crate::serve::mcp::tool::{Act, Call, Effect, Question, Tool, Turn};
@@ -171,7 +172,7 @@ pub(super) fn tools() -> Vec<Tool> {
         Tool::asking(
             ("delete_plan", "Delete a plan"),
             Effect::Removes,
-            "Asks the person, then moves the plan to _archive/. For steps, use restructure_plan.",
+            "Asks the person, then removes the plan. For steps, use restructure_plan.",
             ASKED,
             delete_plan,
         ),
@@ -275,13 +276,17 @@ fn delete_plan(call: &Call, asked: DeletePlan) -> Result<Turn, Refusal> {
     let shown = result::changed(looked)?;
     let id = shown["id"].as_str().unwrap_or_default().to_owned();
     let title = shown["title"].as_str().unwrap_or_default();
-    let message = format!("Delete the plan `{id}` ({title}) with all its steps? It is moved to the archive.");
+    let message =
+        format!("Delete the plan `{id}` ({title}) with all its steps? `planwatch undo` can bring it back.");
     let command = format!("planwatch remove {} --yes", crate::text::typed::shell_word(&id));
     let about = format!("{id} {title}");
     let act: Act = Box::new(move |call, _| {
         let mut deleted = done(remove::remove(&call.context, &request(&id, Mode::Write))?)?;
-        deleted["path"] = format!("{}/_archive/{id}", call.context.root_name()).into();
-        deleted["hint"] = format!("update_plan `{id}` with archived `false` brings it back").into();
+        if let Some(place) = remove::removed_to(&call.context, &PlanId::new(&id)) {
+            deleted["path"] = shown_path(&call.context.root_name(), &place.to_string_lossy()).into();
+        }
+        // Hints for tools leave out commands.
+        deleted["hint"] = "the person can bring it back with the verb `undo`".into();
         Ok(deleted)
     });
     Ok(Turn::Asks(Question { message, yes: "Yes, delete it", command, about, act }))

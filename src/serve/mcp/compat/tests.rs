@@ -471,7 +471,7 @@ fn deleting_and_confirming_ask_the_person() {
     let not = json!({"action": "delete", "plan_id": "auth", "confirm": false});
     check_refused(it, "memory_plan", not, "usage: `confirm` must be true; the server then asks the person");
     let delete = json!({"action": "delete", "plan_id": "auth", "confirm": true});
-    asked(delete, "Delete the plan `auth` (Sign in) with all its steps? It is moved to the archive.");
+    asked(delete, "Delete the plan `auth` (Sign in) with all its steps? `planwatch undo` can bring it back.");
 }
 
 #[test]
