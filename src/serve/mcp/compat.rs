@@ -33,12 +33,18 @@ pub(super) const INSTRUCTIONS: &str = include_str!("compat/instructions.md");
 /// The value of `created_by` in new steps, if the call does not specify it.
 const MAKER: &str = "agent";
 
-/// Refuses numeric ids. Other plan tools use them, but planwatch has no such ids.
+/// Refuses numeric ids. Other plan tools use them, but planwatch has no such ids. A plan can have a name such as `2026`, so a
+/// text of digits is refused only as the id of a step. Otherwise it would be read as a step of the only active plan.
 fn check_ids(given: &Object) -> Result<(), Refusal> {
     const A_PLAN: &str = "a plan's id is the name of its directory, such as `auth`; list_plans shows it";
     const A_STEP: &str = "a step's id is its plan and its number, such as `auth:2`; get_plan_steps shows it";
     for (key, form) in [("plan_id", A_PLAN), ("program_id", A_PLAN), ("step_id", A_STEP)] {
-        if let Some(number @ Value::Number(_)) = given.get(key) {
+        let is_refused = |it: &&Value| match it {
+            Value::Number(_) => true,
+            Value::String(text) => key == "step_id" && is_number(text.trim()),
+            _ => false,
+        };
+        if let Some(number) = given.get(key).filter(is_refused) {
             return Err(Refusal::usage(
                 format!("`{key}` cannot be a number; it was given as {number}"),
                 form,
@@ -46,6 +52,12 @@ fn check_ids(given: &Object) -> Result<(), Refusal> {
         }
     }
     Ok(())
+}
+
+/// Whether a text is written as a step's number without its plan.
+fn is_number(text: &str) -> bool {
+    text.starts_with(|it: char| it.is_ascii_digit())
+        && text.chars().all(|it| it.is_ascii_digit() || it == '.')
 }
 
 fn find(name: &str) -> Result<&'static Tool, Refusal> {

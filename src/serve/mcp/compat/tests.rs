@@ -484,11 +484,11 @@ fn an_unknown_id_is_refused_with_valid_ones() {
         json!({"plan_id": 7}),
         &format!("usage: `plan_id` cannot be a number; it was given as 7; {plan_form}"),
     );
-    check(
-        "update_plan_step",
-        json!({"step_id": 12, "status": "done"}),
-        "usage: `step_id` cannot be a number; it was given as 12; a step's id is its plan and its number, such as `auth:2`; get_plan_steps shows it",
-    );
+    let step_form = "a step's id is its plan and its number, such as `auth:2`; get_plan_steps shows it";
+    for id in [json!(12), json!("12"), json!(" 2.5 ")] {
+        let expected = format!("usage: `step_id` cannot be a number; it was given as {id}; {step_form}");
+        check("update_plan_step", json!({"step_id": id, "status": "done"}), &expected);
+    }
     check(
         "memory_plan",
         json!({"action": "get", "plan_id": "other", "workspace_id": "my-project-652c624f8f59"}),
