@@ -40,17 +40,19 @@ pub fn put_plan(context: &Context, request: &PlanText) -> Result<Put<PlanShape>,
         return Err(Error::usage("the title is empty", "give the plan a title"));
     }
     let id = id_of(context, &request.title);
-    if let Some(same) = same_plan(context, &id, &request.body)? {
+    let is_sequential = context.config.order == Some(Order::Sequential);
+    let new = NewPlan { title: request.title.clone(), is_sequential, ..NewPlan::default() };
+    // A plan without a text gets its title as the text.
+    let text = if request.body.trim().is_empty() { new.body() } else { request.body.clone() };
+    if let Some(same) = same_plan(context, &id, &text)? {
         return Ok(Put { is_new: false, now: same });
     }
     new_plan::refuse_confirmations(context, &request.body)?;
     let mut writing = Transaction::begin(context, "new", Mode::Write)?;
     // Another process may have created the plan meanwhile.
-    if let Some(same) = same_plan(context, &id, &request.body)? {
+    if let Some(same) = same_plan(context, &id, &text)? {
         return Ok(Put { is_new: false, now: same });
     }
-    let is_sequential = context.config.order == Some(Order::Sequential);
-    let new = NewPlan { title: request.title.clone(), is_sequential, ..NewPlan::default() };
     let files = vec![(PLAN_FILE.to_owned(), new_plan::plan_file(context, &new, &request.body)?)];
     new_plan::refuse_faulty(&new_plan::as_read(context, &id, &files))?;
     if load::exists(context, &id) {

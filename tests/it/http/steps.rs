@@ -43,6 +43,10 @@ fn a_plan_with_a_text_is_created_once() {
     assert_eq!((&made.json()["id"], &made.json()["title"]), (&json!("new-thing"), &json!("Its heading")));
     let file = place.text("plans/new-thing/plan.md");
     assert!(file.ends_with("---\n# Its heading\n\nText\n") && !file.contains("title:"), "{file}");
+    let empty = json!({"title": "Without Text", "body": ""});
+    let made = server.json_with("POST", "/api/plans", "", &empty);
+    let again = server.json_with("POST", "/api/plans", "", &empty);
+    assert_eq!((made.status, again.status, &again.json()["id"]), (201, 200, &json!("without-text")));
     let before = tree(&place.file("plans"));
     for same in ["# Its heading\n\nText", "# Its heading\n\nText\n\n", &file] {
         let body = json!({"title": "New Thing", "body": same});
