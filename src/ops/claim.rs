@@ -154,7 +154,17 @@ enum Taken {
 /// exactly one gets the step.
 ///
 /// If a named step cannot be claimed, the error says why. If no step is named and none is ready, the report says why.
+///
+/// If no step was claimed, the answer is not stored for the request's key: the same request may get a step later.
 pub fn claim(context: &Context, request: &ClaimRequest) -> Result<ClaimReport, Error> {
+    let report = claim_or_again(context, request)?;
+    if let (None, Some(key)) = (&report.claim, &context.key) {
+        key.leave_unanswered();
+    }
+    Ok(report)
+}
+
+fn claim_or_again(context: &Context, request: &ClaimRequest) -> Result<ClaimReport, Error> {
     if let Some(again) = again::claimed(context)? {
         return Ok(again);
     }

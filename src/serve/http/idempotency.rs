@@ -147,7 +147,10 @@ async fn keyed(app: App, key: &HeaderValue, request: Request, next: Next) -> Res
         if key.is_replayed() && response.status().is_success() {
             response.headers_mut().insert(REPLAYED, HeaderValue::from_static("true"));
         }
-        let response = keep(&app, name, asked, response).await;
+        let response = match key.is_unanswered() {
+            true => response,
+            false => keep(&app, name, asked, response).await,
+        };
         drop(in_flight_key);
         response
     });

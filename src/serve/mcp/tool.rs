@@ -267,7 +267,9 @@ fn once_for(
         return Ok(Turn::Done(result::changed(report)?));
     }
     let turn = run(&call, given)?;
-    if let Turn::Done(done) = &turn {
+    if let Turn::Done(done) = &turn
+        && !key.is_unanswered()
+    {
         let answer = Answer { status: 200, headers: Vec::new(), body: done.to_string() };
         // If the answer cannot be stored, a repeated call still finds the record of the change and does not make it again.
         idempotency::keep(&call.context, &key.name, &key.request, answer).ok();

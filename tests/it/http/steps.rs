@@ -362,6 +362,21 @@ fn the_same_key_gets_the_same_claim_even_after_a_restart() {
 }
 
 #[test]
+fn a_claim_that_found_no_ready_step_may_find_one_later_with_the_same_key() {
+    let place = Place::new();
+    place.write("plans/p/plan.md", "# P\n");
+    let server = Server::open(&place);
+    let claim = || server.json_with("POST", "/api/plans/p/claim", "Idempotency-Key: k\r\n", &json!({}));
+    let first = claim();
+    assert_eq!((first.status, &first.json()["claim"]), (200, &Value::Null), "{first:?}");
+    place.write("plans/p/step-1.md", "# One\n");
+    let later = claim();
+    assert_eq!((&later.json()["step"]["id"], later.header("idempotent-replayed")), (&json!("p:1"), None));
+    let again = claim();
+    assert_eq!((&again.body, again.header("idempotent-replayed")), (&later.body, Some("true")));
+}
+
+#[test]
 fn no_ready_step_is_a_refusal_with_a_reason() {
     let place = Place::new();
     place.write("plans/p/plan.md", "# P\n");

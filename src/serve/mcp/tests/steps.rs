@@ -315,3 +315,16 @@ fn a_text_with_a_confirmation_is_refused_in_every_toolset() {
         assert!(said.contains("; a person confirms the step or the phase afterwards"), "{said}");
     }
 }
+
+#[test]
+fn a_claim_that_found_no_ready_step_may_find_one_later_with_the_same_key() {
+    let machine = machine();
+    answer(&machine, "create_plan", &json!({"title": "Trap"}));
+    let claim = json!({"plan": "trap", "key": "k"});
+    let first = answer(&machine, "claim_next_step", &claim);
+    assert_eq!(first["claim"], Value::Null, "{first}");
+    answer(&machine, "add_step", &json!({"plan": "trap", "title": "One"}));
+    let later = answer(&machine, "claim_next_step", &claim);
+    assert_eq!(later["step"]["id"], "trap:1", "{later}");
+    assert_eq!(answer(&machine, "claim_next_step", &claim), later);
+}
