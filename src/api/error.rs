@@ -63,8 +63,8 @@ pub enum Error {
         /// Another machine has the claim, so `claim --force` does not take it over.
         is_remote: bool,
     },
-    /// A step has a live claim, so the operation is refused. `undo`, and `remove` of a whole plan, ignore the claim with
-    /// `--force`; the other operations do not. If the operation removes, archives or renames a whole plan, the claim can be
+    /// A step has a live claim, so the operation is refused. `undo`, `squash`, `replace`, and `remove` of a whole plan, ignore
+    /// the claim with `--force`; the other operations do not. If the operation removes, archives or renames a whole plan, the claim can be
     /// the caller's own.
     #[error("`{id}` is claimed by {by}")]
     ClaimedWithin { id: String, by: String },
@@ -170,6 +170,14 @@ impl Error {
             Self::Git(error) => error.code(),
             Self::Index(error) => error.code(),
             Self::Undo(error) => error.code(),
+        }
+    }
+
+    /// The error of a verb that has no `--claim`, so its hint does not name this option.
+    pub(crate) fn without_claim_option(self) -> Self {
+        match self {
+            Self::Claimed { id, by } => Self::ClaimedWithin { id, by },
+            other => other,
         }
     }
 

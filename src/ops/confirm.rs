@@ -123,10 +123,7 @@ fn rejected_step(
     let step = of.2;
     let who = Caller::of(context, &step.id, request.by.as_deref(), None, false);
     // `confirm` has no `--force`, so the error must not suggest it. The worker's claim has to end first.
-    fencing::check(of.0, step, &who).map_err(|error| match error {
-        Error::Claimed { id, by } => Error::ClaimedWithin { id, by },
-        other => other,
-    })?;
+    fencing::check(of.0, step, &who).map_err(Error::without_claim_option)?;
     if step_moves::refusal(context, of, Verb::Block).is_some() {
         let message = format!("`{}` is {} and can no longer be rejected", step.id, step.status.word());
         let hint = format!("`planwatch reopen {}` first", shell_word(&step.id));

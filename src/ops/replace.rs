@@ -37,6 +37,10 @@ pub use crate::api::requests::ReplaceRequest;
 
 /// Replaces the steps of a plan with those of a list. After a crash, either the whole change has been made, or none of it.
 pub fn replace(context: &Context, request: &ReplaceRequest) -> Result<ChangeReport, Error> {
+    replaced(context, request).map_err(Error::without_claim_option)
+}
+
+fn replaced(context: &Context, request: &ReplaceRequest) -> Result<ChangeReport, Error> {
     let id = resolve::plan(context, &request.plan)?;
     foreign::refresh(context, request.mode);
     let elsewhere = branches::numbers_elsewhere(context, &id, !request.ignores_branches);

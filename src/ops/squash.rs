@@ -166,7 +166,7 @@ fn check_free(
     let mut forced = None;
     for step in steps {
         let who = Caller::of(context, &step.id, request.by.as_deref(), None, request.force);
-        let owner = removed::refuse_worked_on(plans, step, &who)?;
+        let owner = removed::refuse_worked_on(plans, step, &who).map_err(Error::without_claim_option)?;
         if owner == Owner::Late {
             return Err(Error::ClaimLost { id: step.id.to_string(), claim: who.claim.unwrap_or_default() });
         }

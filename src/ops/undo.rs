@@ -273,10 +273,7 @@ impl Claimed {
         // The named claim may belong to another step.
         let is_own = step.claim.as_ref().is_some_and(|it| who.claim.as_ref() == Some(&it.id));
         let who = Caller { claim: who.claim.clone().filter(|_| is_own), ..who };
-        fencing::check(&self.plans, step, &who).map(drop).map_err(|error| match error {
-            Error::Claimed { id, by } => Error::ClaimedWithin { id, by },
-            other => other,
-        })
+        fencing::check(&self.plans, step, &who).map(drop).map_err(Error::without_claim_option)
     }
 
     /// Updates the record of the claim: moves it to the step's new number, or ends it.
