@@ -42,6 +42,14 @@ fn the_token_stays_the_same_until_a_new_one_is_requested() {
     assert_eq!(again.ask("GET", "/api/plans", &headers, "").status, 200);
     let refused = place.run("watch --detach --http --new-token");
     assert!(refused.code == 4 && refused.stderr.contains("planwatch watch --stop"), "{refused:?}");
+    let port = again.port();
+    for options in [format!("--http {}", port ^ 1), "--http --no-token".to_owned()] {
+        let refused = place.run(&format!("watch --detach {options}"));
+        assert!(refused.code == 4 && refused.stderr.contains("planwatch watch --stop"), "{refused:?}");
+    }
+    for options in ["--http", "--http 0", &format!("--http {port}")] {
+        assert_eq!(place.run(&format!("watch --detach {options}")).code, 0, "{options}");
+    }
     again.stop(&place);
     let renewed = Server::start_with(&place, &["--http", "0", "--new-token"], "");
     assert_ne!(place.text(TOKEN).trim(), token);

@@ -97,6 +97,8 @@ pub struct Inbox {
     pub(crate) feed: Option<Feed>,
     /// The URL at which this process answers over HTTP.
     pub(crate) http: Option<String>,
+    /// Whether HTTP requests need no token.
+    pub(crate) without_token: bool,
     /// Makes the one-time codes; `None` if this process serves no pages.
     pub(crate) codes: Option<Codes>,
     /// Whether this process stops watching when another process wants to watch.
@@ -126,6 +128,7 @@ impl Default for Inbox {
             receiver,
             feed: None,
             http: None,
+            without_token: false,
             codes: None,
             gives_way: false,
             claim_batcher: None,
@@ -141,10 +144,10 @@ impl Inbox {
         Self { feed: Some(feed), ..self }
     }
 
-    /// Sets the HTTP URL that the status reports.
+    /// Sets the HTTP URL that the status reports, and whether requests need no token.
     #[must_use]
-    pub fn with_http(self, url: String) -> Self {
-        Self { http: Some(url), ..self }
+    pub fn with_http(self, url: String, without_token: bool) -> Self {
+        Self { http: Some(url), without_token, ..self }
     }
 
     /// Sets the function that makes one-time codes for the pages.

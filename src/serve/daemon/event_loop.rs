@@ -90,7 +90,8 @@ impl<'a> Daemon<'a> {
         observer: &'a mut dyn Observer,
     ) -> Result<Self, Exit> {
         let now = make_context()?;
-        let Inbox { sender, receiver, feed, http, codes, gives_way, claim_batcher, remote } = inbox;
+        let Inbox { sender, receiver, feed, http, without_token, codes, gives_way, claim_batcher, remote } =
+            inbox;
         let forward = forward(sender.clone(), claim_batcher);
         let daemon_sender = sender.clone();
         let runtime_files = RuntimeFiles::begin(&now.plans, socket_dirs, forward)?;
@@ -104,6 +105,7 @@ impl<'a> Daemon<'a> {
             polling: None,
             followers: 0,
             http,
+            without_token,
             gives_way,
         };
         let mut daemon = Self {

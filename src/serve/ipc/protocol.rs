@@ -90,6 +90,9 @@ pub struct Status {
     /// The daemon's HTTP URL, if it has one.
     #[serde(default)]
     pub http: Option<String>,
+    /// Whether HTTP requests need no token.
+    #[serde(default)]
+    pub without_token: bool,
     /// Whether watching is only a side job of this process. If so, it stops watching when another process wants to watch.
     #[serde(default)]
     pub gives_way: bool,
@@ -272,6 +275,7 @@ mod tests {
             polling: None,
             followers: 0,
             http: Some("http://127.0.0.1:4001".into()),
+            without_token: true,
             gives_way: false,
         };
         let handed = serde_json::json!({

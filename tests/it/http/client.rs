@@ -78,6 +78,10 @@ impl Server {
         serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line}"))
     }
 
+    pub(crate) fn port(&self) -> u16 {
+        self.address.port()
+    }
+
     pub(crate) fn pid(&self) -> u32 {
         self.child.lock().expect("no thread panicked").id()
     }

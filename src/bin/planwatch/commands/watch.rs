@@ -56,6 +56,7 @@ fn attached(session: &Session, plans: &Path, args: &Watch) -> Result<u8, Failure
     let mut printer = EventPrinter { output: &session.output, failure: None, http: Http::default() };
     if let Some((client, status)) = in_the_way(session, plans, address.is_some())? {
         http::check_running(args, &status)?;
+        http::check_options(args, address, &status)?;
         return follow(client, printer);
     }
     let (inbox, http) = http::prepare(session, plans, args, address)?;
@@ -67,6 +68,7 @@ fn attached(session: &Session, plans: &Path, args: &Watch) -> Result<u8, Failure
     if end == End::Another {
         let (client, status) = just_begun(&session.look_again(plans)?.plans)?;
         http::check_running(args, &status)?;
+        http::check_options(args, address, &status)?;
         return follow(client, printer);
     }
     match printer.failure {

@@ -26,8 +26,14 @@ use crate::screens::count;
 /// Starts a process that watches, unless one is running. Returns once that process sees all further changes.
 pub(super) fn start(session: &Session, plans: &Path, args: &Watch) -> Result<u8, Failure> {
     let Begun { state, status, said } = begin(session, plans, args)?;
+    if state == RUNNING {
+        http::check_options(args, http::address(session, args)?, &status)?;
+    }
     print_state(session, state, &status, &said)
 }
+
+/// The state of a process that watched already.
+const RUNNING: &str = "running";
 
 /// A process that watches, and the message about it.
 pub(super) struct Begun {
@@ -40,7 +46,7 @@ pub(super) struct Begun {
 pub(super) fn begin(session: &Session, plans: &Path, args: &Watch) -> Result<Begun, Failure> {
     let running = |status: Status| {
         let said = who(&status);
-        Begun { state: "running", status, said }
+        Begun { state: RUNNING, status, said }
     };
     let address = http::address(session, args)?;
     let context = session.look_again(plans)?;

@@ -48,9 +48,36 @@ pub(super) fn check_running(args: &Watch, status: &Status) -> Result<(), Failure
         Some(_) if args.new_token => "keeps its current token",
         Some(_) => return Ok(()),
     };
+    Err(in_use(status, cannot))
+}
+
+/// Refuses an address or `--no-token` if the running process answers at another address or needs a token. A port of 0, and
+/// `--http` without a value, accept any address.
+pub(super) fn check_options(
+    args: &Watch,
+    address: Option<SocketAddr>,
+    status: &Status,
+) -> Result<(), Failure> {
+    let Some(url) = &status.http else { return Ok(()) };
+    let is_exact = args.http.as_ref().is_some_and(|it| !it.is_empty());
+    let asked = address.filter(|it| is_exact && it.port() != 0);
+    if asked.is_some_and(|it| *url != url_of(it)) {
+        return Err(in_use(status, &format!("answers on {url}")));
+    }
+    if args.no_token && !status.without_token {
+        return Err(in_use(status, "needs a token for HTTP"));
+    }
+    Ok(())
+}
+
+fn in_use(status: &Status, cannot: &str) -> Failure {
     let message = format!("process {} watches these plans, and {cannot}", status.pid);
     let hint = "end it first: planwatch watch --stop";
-    Err(Failure::failed("locked", message).with_hint(hint).with_exit(4))
+    Failure::failed("locked", message).with_hint(hint).with_exit(4)
+}
+
+fn url_of(address: SocketAddr) -> String {
+    format!("http://{address}")
 }
 
 /// The inbox of the watcher, and HTTP if there is an address for it.
@@ -76,7 +103,7 @@ pub(super) fn prepare(
     let inbox = Inbox::default()
         .with_codes(codes)
         .with_feed(feed.clone())
-        .with_http(format!("http://{}", bound.address()));
+        .with_http(url_of(bound.address()), args.no_token);
     let inbox = inbox.claiming(Arc::clone(&contexts));
     let contexts = inbox.contexts(contexts);
     if !bound.address().ip().is_loopback() {
