@@ -4,6 +4,7 @@
 //! The envelope (`schema_version`, `kind`) always stays. A list of known fields is a string of names that are separated
 //! by spaces.
 
+use planwatch::api::schema;
 use planwatch::plan::words::nearest;
 use serde_json::{Map, Value};
 
@@ -109,8 +110,10 @@ pub(crate) fn keep(object: Value, wanted: &[String], are_checked: bool) -> Resul
     let mut items = object.remove(key).unwrap_or(Value::Array(Vec::new()));
     let list = items.as_array_mut().map(Vec::as_mut_slice).unwrap_or_default();
     let of_items = fields_of(list.iter().filter_map(Value::as_object));
-    // A list without items does not show which fields it has.
-    if !of_items.is_empty() && !are_checked {
+    // A list without items does not show which fields its items have.
+    if !are_checked && of_items.is_empty() {
+        known_in_schema(wanted, object.get("kind"), key)?;
+    } else if !are_checked {
         known(wanted, &of_items)?;
     }
     for item in list.iter_mut().filter_map(Value::as_object_mut) {
@@ -133,6 +136,22 @@ fn fields_of<'a>(objects: impl IntoIterator<Item = &'a Map<String, Value>>) -> V
     let omitted: Vec<_> = omitted.filter(|it| !seen.contains(it)).collect();
     fields.extend(omitted);
     fields
+}
+
+/// Refuses a field that no item of the list `key` has, by the schema of the answer. Some answers have no schema, and the rows
+/// of a table have fields that the schema does not name; then no field is refused.
+fn known_in_schema(wanted: &[String], kind: Option<&Value>, key: &str) -> Result<(), Failure> {
+    let (answers, parts) = (schema::answers(), schema::parts());
+    let Some(answer) = answers.iter().find(|it| kind.is_some_and(|kind| *kind == it.kind)) else {
+        return Ok(());
+    };
+    let items = &answer.schema["properties"][key]["items"];
+    let name = items["$ref"].as_str().and_then(|it| it.strip_prefix(schema::PLACE));
+    let part = name.and_then(|name| parts.iter().find(|it| it.0 == name));
+    match part.map_or(items, |it| &it.1)["properties"].as_object() {
+        Some(properties) => known(wanted, &properties.keys().map(String::as_str).collect::<Vec<_>>()),
+        None => Ok(()),
+    }
 }
 
 /// Refuses a field that is not among the known ones.
@@ -217,8 +236,19 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_list_refuses_nothing() {
-        let list = json!({"schema_version": 1, "kind": "step-list", "plan": {}, "steps": []});
-        check(list, "anything", &json!({"schema_version": 1, "kind": "step-list", "steps": []}));
+    fn an_empty_list_refuses_fields_that_its_items_never_have() {
+        for (kind, key, known) in [
+            ("plan-list", "plans", "id,custom,steps_ready"),
+            ("step-list", "steps", "id,depends_ranges"),
+            ("search", "hits", "id,snippet"),
+            ("decision-list", "decisions", "topic,step"),
+            ("insight-list", "insights", "title"),
+        ] {
+            let list = json!({"schema_version": 1, "kind": kind, key: []});
+            check(list.clone(), known, &list);
+            assert_eq!(keep(list, &read("foo"), false).unwrap_err().exit, 2, "{kind}");
+        }
+        let table = json!({"schema_version": 1, "kind": "table", "rows": []});
+        check(table.clone(), "anything", &table);
     }
 }
