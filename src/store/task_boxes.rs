@@ -17,7 +17,7 @@ pub(crate) fn nth(tasks: &[usize], number: usize, id: &str) -> Result<usize, Err
     found.ok_or_else(|| {
         let has = if tasks.is_empty() { "no tasks".to_owned() } else { count(tasks.len(), "task") };
         let hint = format!(
-            "tasks are numbered from 1, in the order of the file: planwatch show {}",
+            "all checkboxes of the file are numbered from 1, in its order: planwatch show {}",
             shell_word(&id)
         );
         Error::failed("no-task", format!("`{id}` has {has}, so there is no task {number}"), hint)
