@@ -67,12 +67,13 @@ fn full_id(context: &Context, typed: &str) -> Result<String, Failure> {
         ShowReport::Step(it) => it.step.id,
         ShowReport::Plan(it) => it.plan.id,
         ShowReport::Graph { plan, .. } => plan,
-        // Decisions and insights are not edited.
-        ShowReport::Decision(_) | ShowReport::Insight(_) => {
-            return Err(Failure::usage(
-                format!("`{typed}` is not a plan or step"),
-                "decisions and insights are not edited; `planwatch decide` and `planwatch insight` record new ones",
-            ));
+        ShowReport::Decision(_) => {
+            let hint = "decisions are not edited; `planwatch decide` records a new one";
+            return Err(Failure::usage(format!("`{typed}` is not a plan or step"), hint));
+        }
+        ShowReport::Insight(_) => {
+            let hint = "open the file of the insight in an editor";
+            return Err(Failure::usage(format!("`{typed}` is not a plan or step"), hint));
         }
     })
 }
