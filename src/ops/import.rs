@@ -287,7 +287,10 @@ fn name_of(request: &ImportRequest) -> String {
 
 fn nothing(request: &ImportRequest, error: &Nothing) -> Error {
     let source = &request.shown;
-    let hint = "import a Markdown file, a directory of plans, or a store of Backlog.md or beads";
+    let hint = match error {
+        Nothing::NotJson { .. } => "correct this line",
+        _ => "import a Markdown file, a directory of plans, or a store of Backlog.md or beads",
+    };
     Error::failed("nothing-to-import", format!("`{source}` cannot be imported: {error}"), hint)
 }
 

@@ -85,7 +85,8 @@ fn read(
         let value: Value = serde_json::from_str(line).map_err(|error| Nothing::NotJson {
             path: path.to_owned(),
             line: nth + 1,
-            reason: error.to_string(),
+            column: error.column(),
+            reason: error.to_string().split(" at line ").next().unwrap_or_default().to_owned(),
         })?;
         let at = u32::try_from(nth + 1).unwrap_or(u32::MAX);
         let id = value.get("id").and_then(Value::as_str).map(str::to_owned);

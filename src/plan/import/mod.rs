@@ -115,8 +115,8 @@ pub enum Nothing {
     NoPlan,
     #[error("`{path}` is not UTF-8")]
     NotUtf8 { path: String },
-    #[error("{path}:{line}: {reason}")]
-    NotJson { path: String, line: usize, reason: String },
+    #[error("{path}:{line}:{column}: {reason}")]
+    NotJson { path: String, line: usize, column: usize, reason: String },
 }
 
 /// Recognizes the format by the names of the files, and maps the files. `name` is the source's name without its extension.
