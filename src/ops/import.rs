@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use crate::api::context::Context;
 use crate::api::error::Error;
 use crate::api::views;
-use crate::disk::{DiskError, OutsideFile, OutsideFiles};
+use crate::disk::{DiskError, Origin, OutsideFile, OutsideFiles};
 use crate::plan::change::{set_text, set_word};
 use crate::plan::file_name::{PLAN_FILE, step_file};
 use crate::plan::id::{self, PlanId};
@@ -223,6 +223,12 @@ fn sources(context: &Context, request: &ImportRequest) -> Result<(Vec<SourceFile
         reach.read_all(&request.source, request.origin, &is_wanted).map_err(|error| match error.code() {
             "not-found" => {
                 Error::NotFound { what: "file or directory", name: request.shown.clone(), nearest: None }
+            }
+            // A path that a person names is refused only because of a link that leads out of the repository.
+            _ if request.origin == Origin::User && matches!(error, DiskError::OutsideRepository { .. }) => {
+                let message =
+                    format!("`{}` leads out of the repository through a symbolic link", request.shown);
+                Error::failed("bad-path", message, "name the target of the link instead")
             }
             _ => Error::Disk(error),
         })?;
