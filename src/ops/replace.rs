@@ -414,7 +414,10 @@ impl<'a> Wanted<'a> {
             Some(item) => self.step(item).is_some_and(|it| cycles::has(self.plans, &it.id)),
             None => cycles::has(self.plans, id),
         };
-        let hint = "add the dependencies of each step to the list";
+        let hint = match self.items.iter().any(|it| it.depends.is_some()) {
+            true => "remove one of these dependencies",
+            false => "add the dependencies of each step to the list",
+        };
         cycles::refuse_new(self.with_plan(&made.plan), had, hint)
     }
 
