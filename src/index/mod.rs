@@ -44,7 +44,9 @@ pub use history::{Commits, History};
 pub use knowledge::Knowledge;
 pub use row::{Change, Head, Key, Packed, stamps};
 pub use schema::VERSION;
-pub use search::{Document, Kind, MATCH_END, MATCH_START, Match, Query, Scope, Texts, Unsearched, snippets};
+pub use search::{
+    Document, Kind, MATCH_END, MATCH_START, Match, Query, Scope, Texts, Unsearched, only_excludes, snippets,
+};
 pub use snapshot::{Snapshot, SummaryData};
 pub use sql::{SQL_LIMIT, Table, sql};
 

@@ -415,6 +415,12 @@ struct Term<'a> {
     is_phrase: bool,
 }
 
+/// Whether a query has words to exclude and no words to find.
+pub fn only_excludes(text: &str) -> bool {
+    let terms = terms(text);
+    !terms.is_empty() && terms.iter().all(|it| it.is_excluded)
+}
+
 /// Writes a query in FTS5's language; `None` if it has no wanted terms.
 ///
 /// The last word also matches longer words. If it contains a digit, as in `step 7`, exact matches rank higher than longer

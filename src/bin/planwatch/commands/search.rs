@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use planwatch::index::{MATCH_END, MATCH_START};
+use planwatch::index::{MATCH_END, MATCH_START, only_excludes};
 use planwatch::ops::search::{self, SearchReport, SearchRequest};
 use unicode_width::UnicodeWidthStr;
 
@@ -22,6 +22,12 @@ pub(crate) fn run(session: &Session, args: &Search) -> Result<u8, Failure> {
         return Err(Failure::usage(
             "there is nothing to search for",
             "name a word, for example planwatch search token",
+        ));
+    }
+    if only_excludes(&query) {
+        return Err(Failure::usage(
+            "the query only excludes words",
+            "add at least one word to find, for example planwatch search -- token -cookie",
         ));
     }
     if args.limit == 0 {
