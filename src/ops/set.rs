@@ -80,7 +80,7 @@ const REFUSED: [(&str, &str); 8] = [
 ];
 
 /// Keys whose value is a list. They cannot be set to a text.
-const LISTS: [&str; 8] =
+pub const LISTS: [&str; 8] =
     ["tags", "files", "goals", "success_criteria", "confirm_phases", "depends", "verify", "touches"];
 
 /// Keys whose value is one of a fixed set of words. The word is written in lower case.

@@ -103,6 +103,7 @@ fn operation(key: &str, value: Option<String>, unset: bool, yaml: bool) -> Resul
         }
         (None, None) => {
             let hint = match key.split_once('=') {
+                Some((key, value)) if set::LISTS.contains(&key) => format!("write it as `{key}+={value}`"),
                 Some((key, value)) => format!("write it as `{key} {value}`; `{key}+={value}` adds to a list"),
                 None => "--unset removes the field; '' is the empty text".to_owned(),
             };
@@ -210,6 +211,8 @@ mod tests {
     fn a_key_alone_says_what_is_missing() {
         let failure = operation("priority=high", None, false, false).unwrap_err();
         assert_eq!(failure.hint.unwrap(), "write it as `priority high`; `priority+=high` adds to a list");
+        let failure = operation("depends=1", None, false, false).unwrap_err();
+        assert_eq!(failure.hint.unwrap(), "write it as `depends+=1`");
         assert!(operation("tags+=a", Some("b".to_owned()), false, false).is_err());
         assert!(operation("tags+=a", None, true, false).is_err());
         assert_eq!(operation("tags", None, true, false).unwrap().1, SetOp::Unset);
