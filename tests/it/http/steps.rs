@@ -271,6 +271,12 @@ fn created_objects_have_a_location() {
             json!({"description": "# Write"}),
             "/api/steps/Pr%C3%BCfung%201:2",
         ),
+        (
+            "/api/plans/Pr%C3%BCfung%201/steps",
+            json!({"description": "# Both\n\n- [ ] This\n"}),
+            "/api/steps/Pr%C3%BCfung%201:3",
+        ),
+        ("/api/steps/Pr%C3%BCfung%201:3/split", json!({"task": 1}), "/api/steps/Pr%C3%BCfung%201:"),
         ("/api/scripts", json!({"name": "build", "command": "make"}), "/api/scripts/build"),
         ("/api/insights", json!({"title": "a", "text": "b"}), "/api/show/"),
         ("/api/decisions", json!({"topic": "a", "decision": "b"}), "/api/show/"),

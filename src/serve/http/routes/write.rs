@@ -88,7 +88,9 @@ fn steps() -> Vec<Route> {
             "Make a task of a step a step of its own",
         )
         .body::<SplitBody>(json!({"task": 1, "dry_run": true}))
+        .answers(201, named("change"))
         .links("id", "/changes/0/id", STEP)
+        .makes_at("/api/steps/")
         .by(split_step),
         change(
             post("/api/plans/{id}/steps-list", "write_steps_list", "steps-list"),
@@ -193,7 +195,7 @@ fn move_step(context: &Context, call: &Call) -> Result<Reply, Problem> {
 fn split_step(context: &Context, call: &Call) -> Result<Reply, Problem> {
     let SplitBody { task, by, mode } = call.body()?;
     let request = SplitRequest { id: call.step()?, task: Task::Number(task), by, mode };
-    Ok(Reply::changed(&split::split(context, &request)?))
+    Ok(Reply::made(&split::split(context, &request)?))
 }
 
 fn write_steps_list(context: &Context, call: &Call) -> Result<Reply, Problem> {
