@@ -5,7 +5,7 @@
 //! two parts, `"FILE-ANSWER"`. `If-None-Match` compares both parts; `If-Match` compares only the first one. Other answers to
 //! a `GET` have a weak etag, which never matches `If-Match`.
 
-use axum::body::{Body, Bytes, to_bytes};
+use axum::body::{Body, Bytes, HttpBody, to_bytes};
 use axum::extract::{FromRequestParts, Request};
 use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE, ETAG, IF_MATCH, IF_NONE_MATCH};
 use axum::http::request::Parts;
@@ -41,9 +41,25 @@ pub(super) fn claims_next_step(path: &str) -> bool {
 /// without a body.
 pub(super) async fn conditional(request: Request, next: Next) -> Response {
     // Requesting the next step claims it, so each answer is different.
-    if request.method() != Method::GET || claims_next_step(request.uri().path()) {
+    let is_head = request.method() == Method::HEAD;
+    if !(is_head || request.method() == Method::GET) || claims_next_step(request.uri().path()) {
         return next.run(request).await;
     }
+    if !is_head {
+        return with_etag(request, next).await;
+    }
+    // The etag is that of the body, which the answer to a HEAD lacks. So the request is answered as a GET.
+    let mut request = request;
+    *request.method_mut() = Method::GET;
+    let mut response = with_etag(request, next).await;
+    let length = response.body().size_hint().exact().filter(|_| response.status() == StatusCode::OK);
+    if let Some(length) = length {
+        response.headers_mut().insert(CONTENT_LENGTH, HeaderValue::from(length));
+    }
+    response.map(|_| Body::empty())
+}
+
+async fn with_etag(request: Request, next: Next) -> Response {
     let known = known(request.headers());
     let response = next.run(request).await;
     let is_json = response.headers().get(CONTENT_TYPE).is_some_and(|it| it == "application/json");

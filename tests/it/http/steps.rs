@@ -225,6 +225,10 @@ fn an_unchanged_answer_is_not_sent_again() {
         let get = |headers: &str| server.ask("GET", path, headers, "");
         let first = get("");
         let etag = first.header("etag").unwrap_or_else(|| panic!("{path} has none")).to_owned();
+        let head = server.ask("HEAD", path, "", "");
+        let length = head.header("content-length").and_then(|it| it.parse().ok());
+        let said = (head.status, head.body.as_str(), head.header("etag"), length);
+        assert_eq!(said, (200, "", Some(etag.as_str()), Some(first.body.len())), "{path}");
         for same in [
             etag.clone(),
             "*".to_owned(),
