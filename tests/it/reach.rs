@@ -144,8 +144,10 @@ fn a_typed_path_follows_no_link_that_leads_out_of_the_repository() {
             refused(&place.run_with(&command), "bad-path");
         }
     }
-    let linked = place.run("import out.md");
-    assert!(linked.stderr.ends_with("hint: name the target of the link instead\n"), "{linked:?}");
+    for command in ["import out.md", "add a Two --body out.md"] {
+        let linked = place.run(command);
+        assert!(linked.stderr.ends_with("hint: name the target of the link instead\n"), "{linked:?}");
+    }
     place.run("import ../other/secret.md --dry-run").ok();
     let key = place.top().join("home/state/planwatch/key").display().to_string();
     refused(&place.run_with(&["add", "a", "Two", "--body", &key]), "bad-path");

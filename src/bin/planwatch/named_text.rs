@@ -21,9 +21,9 @@ pub(crate) fn read(session: &Session, path: &Path) -> Result<String, Failure> {
     with_reach(session, path, |reach| {
         let whole = session.path(path);
         match reach.find(&whole, Origin::User) {
-            Err(error @ (DiskError::OutsideRepository { .. } | DiskError::Secret { .. })) => {
-                Err(error.into())
-            }
+            // A path that a person names is refused only because of a link that leads out of the repository.
+            Err(DiskError::OutsideRepository { .. }) => Err(Unread::LeadsOut),
+            Err(error @ DiskError::Secret { .. }) => Err(error.into()),
             Ok(real) if is_file(session, &real) => Ok(reach.read_found(&real, path, LIMIT)?),
             // A pipe has no path that can be resolved. For a missing file, opening it returns the error.
             _ => bounded(File::open(&whole)?, path),
@@ -42,6 +42,7 @@ pub(crate) fn standard_input() -> Result<String, Failure> {
 }
 
 enum Unread {
+    LeadsOut,
     Disk(DiskError),
     System(io::Error),
 }
@@ -89,6 +90,10 @@ fn text(path: &Path, read: Result<Vec<u8>, Unread>) -> Result<String, Failure> {
     let missing = || said("not-found", 3, "no such file or directory");
     match read {
         Ok(bytes) => String::from_utf8(bytes).map_err(|_| said("unreadable", 1, "it is not UTF-8")),
+        Err(Unread::LeadsOut) => {
+            let message = format!("`{}` leads out of the repository through a symbolic link", path.display());
+            Err(Failure::failed("bad-path", message).with_hint("name the target of the link instead"))
+        }
         Err(Unread::Disk(DiskError::NotFound { .. })) => Err(missing()),
         Err(Unread::Disk(error)) => Err(Error::Disk(as_typed(error, path)).into()),
         Err(Unread::System(error)) if error.kind() == io::ErrorKind::NotFound => Err(missing()),
