@@ -315,10 +315,7 @@ impl<'a> Sync<'a> {
     }
 
     fn new_record(&self, claim: &claiming::LocalClaim<'_>) -> Result<Record, Error> {
-        let branch = match self.context.plans.head(&self.state.worktree) {
-            Head::Branch(name) => Some(name),
-            Head::Detached => None,
-        };
+        let branch = self.head();
         Ok(Record::new(&NewRecord {
             step: claim.step,
             id: claim.id,
@@ -331,6 +328,14 @@ impl<'a> Sync<'a> {
             nonce: self.nonce()?,
             state: State::Claimed,
         }))
+    }
+
+    /// The branch that is checked out; `None` for a detached HEAD.
+    fn head(&self) -> Option<String> {
+        match self.context.plans.head(&self.state.worktree) {
+            Head::Branch(name) => Some(name),
+            Head::Detached => None,
+        }
     }
 
     fn nonce(&self) -> Result<u128, Error> {

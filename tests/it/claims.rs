@@ -290,6 +290,21 @@ fn a_step_completed_on_another_branch_cannot_be_claimed_while_the_branch_exists(
 }
 
 #[test]
+fn a_step_counts_as_closed_on_the_branch_on_which_its_work_ended() {
+    let repository = Repository::with(1);
+    repository.claims(HERE);
+    repository.git(HERE, "checkout -q -b feature");
+    repository.run(HERE, "done p:1").ok();
+    repository.git(HERE, "commit -q -am done");
+    repository.git(HERE, "checkout -q main");
+    let claim = "claim p:1 --by bob";
+    for refused in [at(&repository.place, LATER, claim), repository.run(OTHER, claim)] {
+        assert_eq!(refused.code, 4, "{refused:?}");
+        assert!(refused.stderr.contains("closed on feature"), "{refused:?}");
+    }
+}
+
+#[test]
 fn a_step_completed_on_another_branch_cannot_be_claimed_even_with_a_long_log() {
     let repository = Repository::with(2);
     repository.claims(OTHER);

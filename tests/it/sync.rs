@@ -317,8 +317,9 @@ fn release_removes_the_record_and_with_force_also_that_of_another_clone() {
 fn a_result_on_a_missing_branch_is_reported_and_freed_only_by_release() {
     let team = Team::new();
     let (a, b) = (team.clone_of("a"), team.clone_of("b"));
-    a.git("checkout -q -b feature");
     a.claim("p:1");
+    // The branch of the result counts, not that of the claim.
+    a.git("checkout -q -b feature");
     a.run("done p:1").ok();
     b.run("sync").ok_code();
     let report = b.run("check --git");

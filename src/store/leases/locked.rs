@@ -296,6 +296,11 @@ impl<'a> Locked<'a> {
 
     /// Logs an ended claim. A line for a closed step prevents workers on other branches from repeating the step.
     pub(super) fn close(&self, key: &str, record: &Record, ended: Ended) {
+        let mut place = record.place.clone();
+        // Since the claim was made, another branch may have been checked out. The closed step is on that branch.
+        if matches!(ended, Ended::Closed { .. }) && place.worktree == self.leases.root {
+            place = self.leases.place();
+        }
         let closed = Closed {
             key: key.to_owned(),
             step: record.step.clone(),
@@ -313,7 +318,7 @@ impl<'a> Locked<'a> {
             },
             same: None,
             also: Vec::new(),
-            place: record.place.clone(),
+            place,
         };
         self.closed_under_all(record, closed).iter().for_each(|it| self.log(it));
     }

@@ -107,7 +107,7 @@ impl Record {
             id: new.id.to_owned(),
             by: shortened(new.by),
             host: shortened(new.host),
-            branch: new.branch.map(str::to_owned).filter(|it| is_text(it)),
+            branch: branch_of(new.branch),
             at: new.at.whole_seconds(),
             ttl: new.ttl.clamp(SHORTEST_TTL, LONGEST_TTL),
             is_renewed: new.is_renewed,
@@ -120,6 +120,11 @@ impl Record {
     /// The same claim in another state, or with a later time.
     pub(crate) fn again(&self, state: State, at: Time, nonce: u128) -> Self {
         Self { at: at.whole_seconds(), nonce: format!("{nonce:032x}"), state, ..self.clone() }
+    }
+
+    /// The same record with another branch.
+    pub(crate) fn on(self, branch: Option<&str>) -> Self {
+        Self { branch: branch_of(branch), ..self }
     }
 
     /// The record of the same claim for the id `step`. `now` is the step's present id, which differs if `step` is an
@@ -164,6 +169,10 @@ impl Record {
     pub(crate) fn short_branch(&self) -> Option<&str> {
         self.branch.as_deref().map(|it| it.trim_start_matches("refs/heads/"))
     }
+}
+
+fn branch_of(name: Option<&str>) -> Option<String> {
+    name.map(str::to_owned).filter(|it| is_text(it))
 }
 
 /// Whether a text can be shown on one line.

@@ -20,7 +20,7 @@ use crate::plan::words::StepStatus;
 use crate::store::fencing::Caller;
 use crate::store::leases::{self, Leases};
 use crate::store::load::LoadQuery;
-use crate::store::registry::record::State;
+use crate::store::registry::record::{Record, State};
 use crate::store::resolve;
 use crate::store::transaction::{ChangeReport, Changed, Mode};
 
@@ -74,7 +74,7 @@ pub(crate) fn fence(
     let writer = Process::find(context.plans.disk(), std::process::id());
     let tree = Some(sync.state.worktree.root.clone());
     let claim = own.claim.clone();
-    let Some(own) = sync.in_state(sync.with_own_value(own)?, state)? else { return Ok(Fenced::NoRecord) };
+    let Some(own) = sync.ended_here(sync.with_own_value(own)?, state)? else { return Ok(Fenced::NoRecord) };
     let file = own.file.clone().filter(|it| is_untouched(context, it));
     let own = OwnRecord { writer, tree, file, must_be_taken_back: false, ..own };
     if own.is_offline {
@@ -87,7 +87,7 @@ pub(crate) fn fence(
     let mut ends = Vec::new();
     for it in sync.state.siblings(&own) {
         let (writer, tree) = (own.writer.clone(), own.tree.clone());
-        ends.extend(sync.in_state(OwnRecord { writer, tree, ..it }, state)?);
+        ends.extend(sync.ended_here(OwnRecord { writer, tree, ..it }, state)?);
     }
     for own in ends.into_iter().chain([own]) {
         match sync.push(own, &[])? {
@@ -382,8 +382,24 @@ impl Sync<'_> {
     /// Returns `own` with a wanted value: the same record in the state `state`. `None` if `own` has no value yet, or if its
     /// newest value cannot be read.
     pub(crate) fn in_state(&self, own: OwnRecord, state: State) -> Result<Option<OwnRecord>, Error> {
+        self.wanting(own, state, |it| it)
+    }
+
+    /// Like [`Self::in_state`], for work that ended in this working tree. Since the claim was made, another branch may have
+    /// been checked out.
+    pub(crate) fn ended_here(&self, own: OwnRecord, state: State) -> Result<Option<OwnRecord>, Error> {
+        let branch = self.head();
+        self.wanting(own, state, |it| it.on(branch.as_deref()))
+    }
+
+    fn wanting(
+        &self,
+        own: OwnRecord,
+        state: State,
+        change: impl FnOnce(Record) -> Record,
+    ) -> Result<Option<OwnRecord>, Error> {
         let Some(record) = own.record() else { return Ok(None) };
-        let value = self.value(&record.again(state, self.context.now, self.nonce()?))?;
+        let value = self.value(&change(record.again(state, self.context.now, self.nonce()?)))?;
         let from = match &own.wanted {
             Some(Wanted::Value { from, .. }) => from.clone(),
             _ => None,

@@ -79,7 +79,7 @@ impl Sync<'_> {
             // one there.
             _ if !is_of_here && own.is_unsettled() => (Some(own), "confirmed"),
             (Some(State::Claimed), Here::Ended(_) | Here::Unknown) if !is_of_here => return Ok(None),
-            (Some(State::Claimed), Here::Ended(state)) => (self.in_state(own, state)?, "confirmed"),
+            (Some(State::Claimed), Here::Ended(state)) => (self.ended_here(own, state)?, "confirmed"),
             (Some(State::Claimed), Here::Unknown) => {
                 let held = own.newest().cloned();
                 (Some(OwnRecord { held, wanted: Some(Wanted::Gone), ..own }), "released")
