@@ -29,6 +29,33 @@ fn a_step_that_the_merge_dropped_is_restored() {
 }
 
 #[test]
+fn a_title_that_a_person_dropped_in_a_conflict_is_not_a_dropped_step() {
+    let titled = |title: &str| {
+        let edits = [("# Schema", format!("# {title}")), ("title: Schema", format!("title: {title}"))];
+        with(BASE, &edits.each_ref().map(|(from, to)| (*from, to.as_str())))
+    };
+    for chosen in ["Ours", "Theirs", "Schema", "Third"] {
+        let repository = Repository::new(Driver::None, &[(STEP, BASE)]);
+        repository.git("checkout -q -b theirs");
+        repository.commit(&[(STEP, &titled("Theirs"))]);
+        repository.git("checkout -q main");
+        repository.commit(&[(STEP, &titled("Ours"))]);
+        assert_eq!(repository.try_git("merge -q --no-edit theirs").code, 1);
+        repository.place.write(STEP, titled(chosen));
+        repository.git("add plans");
+        for is_committed in [false, true] {
+            if is_committed {
+                repository.git("commit -q --no-edit");
+            }
+            let ran = repository.planwatch("git resolve");
+            assert_eq!(ran.code, 0, "{chosen}: {ran:?}");
+            assert!(!repository.git("status --porcelain").contains("A "), "{chosen}: {ran:?}");
+            assert_eq!(repository.place.text(STEP), titled(chosen));
+        }
+    }
+}
+
+#[test]
 fn a_completion_that_the_merge_dropped_is_restored_with_its_attempt() {
     let repository = Repository::new(Driver::None, &[(STEP, BASE)]);
     repository.git("checkout -q -b theirs");

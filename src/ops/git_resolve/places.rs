@@ -23,7 +23,8 @@
 //! If a file was edited since the merge, or its versions conflict, `recover` adds only attempts and notes, and `reunite`
 //! does nothing. `bring_back` is an exception: if the versions of a missing step conflict, it writes the text of OURS with
 //! the attempts and notes of THEIRS. After a rebase, a step of THEIRS is brought back only if a commit that the rebase made
-//! contains it. Otherwise a person may have dropped the step's commit.
+//! contains it. Otherwise a person may have dropped the step's commit. A title that only one side has is not brought
+//! back if its step stayed at its path: a person chose the other title.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;

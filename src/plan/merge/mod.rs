@@ -347,6 +347,13 @@ pub struct Identity {
     title: String,
 }
 
+impl Identity {
+    /// Whether the time of creation is the same. Steps that one command made have the same time, too.
+    pub fn is_made_with(&self, other: &Self) -> bool {
+        self.created_at == other.created_at
+    }
+}
+
 /// `None`: the file has no time of creation or no title, or it cannot be parsed.
 pub fn identity(file: &[u8]) -> Option<Identity> {
     let side = Side::read("", file)?;

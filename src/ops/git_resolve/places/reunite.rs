@@ -78,6 +78,29 @@ fn is_mixed(now: &[(PathBuf, Vec<u8>)], versions: [&(PathBuf, Vec<u8>); 2], side
     !merge::missing_logs(text, &all)
 }
 
+/// Whether a version is not a new step, but a version with a new title of a step that has one path in the base, on both sides
+/// and now. `all` are the steps of these four. Git merges such a file at its path, so if a title is missing, a person chose
+/// another one. If `squash` added other steps to the version, they may be missing, so the result is false.
+fn is_retitled(path: &Path, version: &[u8], all: [&Steps; 4]) -> bool {
+    let at_path = |of: &Steps| {
+        let found = of.iter().find(|(_, all)| all.iter().any(|it| it.0 == path));
+        found.map(|(identity, _)| identity.clone())
+    };
+    let [known, ..] = all;
+    let Some(identity) = at_path(known) else { return false };
+    let Some((_, before)) = single(known, &identity) else { return false };
+    // A step with the title that another step had may be that step.
+    let is_version = |of: &Steps| {
+        let is_moved = of.get(&identity).is_some_and(|it| it.iter().any(|it| it.0 != path));
+        !is_moved
+            && at_path(of).is_some_and(|now| {
+                let is_other = now != identity && known.contains_key(&now);
+                !is_other && now.is_made_with(&identity)
+            })
+    };
+    all.into_iter().all(is_version) && !merge::holds_more_steps(version, before)
+}
+
 /// The path that a step gets: the one to which a side moved it. If both sides moved it, OURS wins.
 fn place_of<'p>(
     known: Option<&(PathBuf, Vec<u8>)>,
@@ -312,7 +335,8 @@ impl Places<'_> {
             for (path, text) in side.keys().filter(is_new).filter_map(|it| single(side, it)) {
                 let is_step = |it: &Vec<u8>| merge::identity(it) == merge::identity(text);
                 let is_left_out = replayed.is_some_and(|it| !it.iter().any(is_step));
-                if !is_left_out && !self.is_held(directory, text) {
+                let is_retitled = is_retitled(path, text, [known, ours, theirs, &now]);
+                if !is_left_out && !is_retitled && !self.is_held(directory, text) {
                     self.bring_back(writing, path, text, done)?;
                 }
             }
