@@ -126,11 +126,12 @@ pub fn undo(context: &Context, request: &UndoRequest) -> Result<ChangeReport, Er
     if mode == Mode::Write {
         let step = |it: &FileOp| read_step_id(&id_of(transaction::path_of(it))?);
         let ids: BTreeSet<_> = ops.iter().filter_map(step).collect();
-        let closed: Vec<_> = ids.into_iter().filter(|it| is_closed(context, it)).collect();
+        let closed: Vec<_> = ids.iter().filter(|it| is_closed(context, it)).collect();
         writing.undo(id)?;
         // The log of ended claims must no longer say that a step is closed if the undo reopens it.
         closed.iter().filter(|it| !is_closed(context, it)).for_each(|it| leases::reopened(context, it));
         claimed.iter().for_each(|it| it.follow(context));
+        ids.iter().for_each(|it| leases::restored(context, it));
         drop(writing);
         hints = of_records.follow(context);
     }

@@ -27,6 +27,9 @@
 //! before it takes the step over. If the step was released, it still counts as claimed (the problem `taken-back`) until
 //! the claim in the record lapses.
 //!
+//! If an undo restores a claim, the step's file is written first, and then the record is made again from the log. If the
+//! process is killed in between, the claim is in force in this working tree only.
+//!
 //! If a claim is requested with an idempotency key, the request can be sent again to complete the claim
 //! (`store::idempotency`). The request's key gets a record of its own before write 3. From then on `<key>.new` counts like
 //! `<key>`, and the repeated request renames it.
@@ -69,7 +72,7 @@ pub(crate) use log::is_log;
 
 pub(crate) use former::{Move, moved, removed};
 pub(crate) use locked::{
-    Effect, Locked, NewRecord, Sharing, changed, end_unclaimed, forget, note_worker, reopened,
+    Effect, Locked, NewRecord, Sharing, changed, end_unclaimed, forget, note_worker, reopened, restored,
 };
 pub(crate) use record::{Record, RunRecord};
 pub(crate) use renamed::renamed;

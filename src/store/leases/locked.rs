@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::former::LocatedRecord;
+use super::former::{LocatedRecord, Was};
 use super::log::Closed;
 use super::{Leases, Record, RunRecord, Unfinished, unfinished};
 use std::collections::HashSet;
@@ -17,6 +17,7 @@ use crate::plan::model::Step;
 use crate::plan::plans::Plans;
 use crate::plan::time::Time;
 use crate::store::claims::LONG_LEASE;
+use crate::store::load::LoadQuery;
 use crate::text::typed::shell_word;
 
 /// The records, locked so that no other process writes them.
@@ -309,6 +310,7 @@ impl<'a> Locked<'a> {
             at: record.at,
             // `None` prevents an undo or a checkout from restoring a claim that was taken over.
             until: (ended != Ended::TakenOver).then_some(record.until),
+            lease: Some(record.lease),
             process: record.process.clone(),
             is_open: !matches!(ended, Ended::Closed { .. }),
             file: Some(record.file.clone()),
@@ -336,6 +338,7 @@ impl<'a> Locked<'a> {
             by: Some(context.by.clone()),
             at: Some(context.now.whole_seconds()),
             until: None,
+            lease: None,
             process: None,
             is_open: false,
             file: Some(step.path.clone()),
@@ -379,6 +382,57 @@ impl<'a> Locked<'a> {
         let here = self.leases.place();
         let is_ours = |it: &Closed| it.place == here && is_of(it);
         self.relog_all(&key, |it| Some(Closed { is_open: it.is_open || is_ours(&it), ..it }));
+    }
+
+    /// Makes the record of a claim again that an undo restored in the step's file, if the claim is in force and nothing else
+    /// holds the step. Without a record, the claim would hold in this working tree only.
+    fn restore(&self, step: &StepId) {
+        let context = self.leases.context;
+        let Ok(loaded) = LoadQuery::step(step).load(context) else { return };
+        let (plans, key) = (self.annotate(loaded.plans), self.leases.key(step));
+        let (Some(records), Some(step)) = (&self.records, plans.step(step)) else { return };
+        let Some(claim) = step.claim_in_force().map(|it| &it.id) else { return };
+        let is_held = plans.claims().holder(step).is_some() || self.get(&unfinished(&key)).is_some();
+        let has_record = self.found(step).is_some() || self.leases.find(claim).is_some();
+        if is_held || has_record || plans.claims().lapse(step, context.now).is_some() {
+            return;
+        }
+        let place = self.leases.place();
+        let is_of_here = |it: &Closed| it.place.plans == place.plans && it.place.worktree == place.worktree;
+        let line = self.lines(&key).into_iter().rfind(|it| it.claim == *claim && is_of_here(it));
+        let Some((line, until, lease)) = line.and_then(|it| Some((it.clone(), it.until?, it.lease?))) else {
+            return;
+        };
+        let to = step.id.to_string();
+        let mut was = Vec::new();
+        for other in line.also.iter().flat_map(|it| self.lines(it)).filter(|it| it.claim == *claim) {
+            let Some((same, step)) = other.same.zip(Some(other.step)).filter(|it| !was.contains(&it.1))
+            else {
+                continue;
+            };
+            was.push(step.clone());
+            let (file, claim, to) = (other.file.unwrap_or_default(), claim.clone(), to.clone());
+            self.remember(Was { step, file, claim, to, same, record: None }).ok();
+        }
+        let record = Record {
+            step: to,
+            claim: claim.clone(),
+            by: line.by,
+            at: line.at,
+            until,
+            lease,
+            process: line.process,
+            run: None,
+            key: None,
+            replaces: None,
+            boot: self.leases.boot().map(str::to_owned),
+            file: step.path.clone(),
+            was,
+            place,
+        };
+        if records.put(&key, &bytes_of(&record)).is_ok() {
+            self.hold_under_other_names(&key, &step.id);
+        }
     }
 }
 
@@ -475,6 +529,11 @@ pub(crate) fn end_unclaimed(context: &Context, claim: &str) {
 /// Records that an undo reopened a step.
 pub(crate) fn reopened(context: &Context, step: &StepId) {
     if_recorded(&Leases::of(context), |it| it.has_log(&it.key(step)), |it| it.reopen(step));
+}
+
+/// Makes the record of a claim again that an undo restored. See [`Locked::restore`].
+pub(crate) fn restored(context: &Context, step: &StepId) {
+    if_recorded(&Leases::of(context), |it| it.has_log(&it.key(step)), |it| it.restore(step));
 }
 
 /// The text of a system error without its number.

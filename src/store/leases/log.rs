@@ -65,6 +65,9 @@ pub(super) struct Closed {
     /// The end of the claim's lease; `None` if an undo or a checkout must not restore the claim.
     #[serde(default)]
     pub(super) until: Option<Time>,
+    /// The length of the lease in seconds; none if there was no record, and in lines of earlier releases.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) lease: Option<i64>,
     #[serde(default)]
     pub(super) process: Option<Process>,
     /// Whether the step was left open, reopened or taken over. If so, the line does not keep workers on other branches from
@@ -313,6 +316,7 @@ mod tests {
             by: None,
             at: Some(until),
             until: Some(until),
+            lease: None,
             process: None,
             is_open: false,
             file: Some("p/step-1.md".to_owned()),

@@ -19,6 +19,46 @@ fn a_restored_claim_is_void_while_another_one_is_in_force() {
 }
 
 #[test]
+fn a_claim_that_an_undo_restored_holds_in_all_working_trees() {
+    for end in ["done", "fail", "release"] {
+        let repository = Repository::with(1);
+        let claim = repository.claims(HERE).1;
+        repository.run(HERE, &format!("{end} p:1 -m Text")).ok();
+        repository.run(HERE, "undo").ok();
+        let refused = repository.run(OTHER, "claim p:1 --by bob");
+        assert_eq!(refused.code, 4, "{end}: {refused:?}");
+        repository.claims_nothing(OTHER);
+        repository.run(HERE, &format!("claim --renew {claim}")).ok();
+        repository.run(HERE, &format!("done p:1 --claim {claim}")).ok();
+        repository.claims_nothing(OTHER);
+        repository.run(HERE, "undo").ok();
+        repository.run(HERE, "release p:1").ok();
+        assert_eq!(repository.claims(OTHER).0, "p:1", "{end}");
+    }
+}
+
+#[test]
+fn a_claim_that_an_undo_restored_holds_under_the_number_before_a_move() {
+    let repository = Repository::with(1);
+    repository.claims(HERE);
+    for line in ["move p:1 --to 5", "done p:5", "undo"] {
+        repository.run(HERE, line).ok();
+    }
+    assert_eq!(repository.run(OTHER, "claim p:1 --by bob").code, 4);
+    repository.run(HERE, "release p:5").ok();
+    assert_eq!(repository.claims(OTHER).0, "p:1");
+}
+
+#[test]
+fn a_restored_claim_whose_lease_has_ended_does_not_hold() {
+    let repository = Repository::with(1);
+    repository.run(HERE, "claim p:1 --lease 10m").ok();
+    repository.run(HERE, "done p:1").ok();
+    at(&repository.place, LATER, "undo").ok();
+    assert_eq!(repository.claims(OTHER).0, "p:1");
+}
+
+#[test]
 fn a_claim_from_which_the_step_was_taken_over_never_holds_again() {
     let repository = Repository::with(1);
     let place = &repository.place;
