@@ -34,7 +34,9 @@ pub(super) fn merge(
     let clean =
         |bytes: &[u8]| Some(MergedHeader { bytes: bytes.to_vec(), is_clean: true, decided: Vec::new() });
     let order = if kind == FileKind::Plan { PLAN_KEYS } else { STEP_KEYS };
-    if let Some(one) = one_of(base.header(), ours.header(), theirs.header()) {
+    let of_squash = sides.of_squash(words).filter(|_| kind == FileKind::Step);
+    let one = one_of(base.header(), ours.header(), theirs.header());
+    if let Some(one) = one.filter(|_| of_squash.is_none()) {
         let side = if one == ours.header() { ours } else { theirs };
         let may_lack_entries = kind != FileKind::Other && ours.header() != theirs.header();
         let whole = if may_lack_entries { with_entries_of(base, side, order) } else { Ok(None) };
@@ -60,7 +62,7 @@ pub(super) fn merge(
         decided: Vec::new(),
     };
     if kind != FileKind::Other {
-        let more = merge.status(kind, words)?;
+        let more = merge.status(kind, words, of_squash)?;
         merge.logs(&more)?;
     }
     merge.sets();
@@ -112,8 +114,8 @@ impl<'a> Merge<'a> {
     }
 
     /// Decides on status, claim and confirmation. Returns the entries that record a claim or a confirmation that was
-    /// not taken.
-    fn status(&mut self, kind: FileKind, words: &Words) -> Option<More> {
+    /// not taken. `of_squash` is the result of [`Sides::of_squash`].
+    fn status(&mut self, kind: FileKind, words: &Words, of_squash: Option<Winner>) -> Option<More> {
         let statuses = self.all().map(|it| it.text_of("status"));
         if kind == FileKind::Plan {
             let [base, ours, theirs] = statuses.map(|it| it.and_then(|it| words.read::<PlanStatus>(it)));
@@ -145,14 +147,18 @@ impl<'a> Merge<'a> {
             is_base_merged: self.sides.is_base_merged,
             are_retitled: self.sides.are_retitled(),
         };
-        let winner = status::of_step(statuses[0], statuses[1], statuses[2], &tries);
+        let winner = of_squash.or_else(|| status::of_step(statuses[0], statuses[1], statuses[2], &tries));
         let mut more = More::new();
         if let Some(winner) = winner {
             let is_same = status::word(statuses[1]) == status::word(statuses[2]);
             if !is_same {
                 let words = [status::word(statuses[1]), status::word(statuses[2])];
                 let word = if winner == Winner::Ours { words[0] } else { words[1] };
-                if status::word(statuses[0]) != words[0] && status::word(statuses[0]) != words[1] {
+                let of_part = if winner == Winner::Ours { words[1] } else { words[0] };
+                if of_squash.is_some() {
+                    self.decided
+                        .push(format!("status {word} (only a part of the squashed step is {of_part})"));
+                } else if status::word(statuses[0]) != words[0] && status::word(statuses[0]) != words[1] {
                     self.decided.push(format!("status {word} ({} and {})", words[0], words[1]));
                 }
             }

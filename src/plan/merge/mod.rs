@@ -19,11 +19,13 @@ use crate::plan::id::PlanId;
 use crate::plan::read::STEP_KEYS;
 use crate::plan::source;
 use crate::plan::time::Time;
-use crate::plan::words::Words;
+use crate::plan::words::{StepStatus, Words};
 use crate::text::front_matter::{self, Header, Parts};
 use crate::text::header_edit::{self, Pieces};
 use crate::text::markdown;
 use crate::text::yaml::{Tree, View};
+
+use status::Winner;
 
 /// Merges texts by lines, as `git merge-file` does.
 pub trait TextMerge {
@@ -245,6 +247,25 @@ impl Sides<'_> {
         self.has_base && ours == theirs && ours != base
     }
 
+    /// If only one side squashed other steps into the step, and the other side closed the step, the side that squashed. The
+    /// other side closed only a part of the squashed step.
+    fn of_squash(&self, words: &Words) -> Option<Winner> {
+        let is_squashed = |side: &Side<'_>| {
+            side.title() != self.base.title()
+                && has_heading(side, self.base)
+                && has_more_parts(side.body, self.base.body)
+        };
+        let is_closed = |side: &Side<'_>| {
+            side.text_of("status")
+                .and_then(|it| words.read::<StepStatus>(it))
+                .is_some_and(StepStatus::is_closed)
+        };
+        let sides = [(Winner::Ours, self.ours, self.theirs), (Winner::Theirs, self.theirs, self.ours)];
+        let of_one = |it: &(Winner, &Side<'_>, &Side<'_>)| is_squashed(it.1) && !is_squashed(it.2);
+        let found = sides.into_iter().find(of_one).filter(|it| self.has_base && is_closed(it.2));
+        found.map(|it| it.0)
+    }
+
     /// Whether the versions belong to one file. Sometimes they belong to two: git's rename detection pairs similar files,
     /// and two branches can use one name for two files.
     ///
@@ -396,13 +417,17 @@ pub fn holds_step(file: &[u8], step: &[u8]) -> bool {
 /// Whether `squash` added parts to a version since an earlier one. Such a part has a heading of level 1, which is below the
 /// title and which the earlier version lacks.
 pub fn holds_more_steps(file: &[u8], earlier: &[u8]) -> bool {
-    let headings = |bytes: &[u8]| -> Vec<String> {
-        let Some(side) = Side::read("", bytes) else { return Vec::new() };
-        let all = markdown::sections(side.body).headings.into_iter();
+    let Some(file) = Side::read("", file) else { return false };
+    has_more_parts(file.body, Side::read("", earlier).map_or("", |it| it.body))
+}
+
+fn has_more_parts(body: &str, earlier: &str) -> bool {
+    let headings = |body: &str| -> Vec<String> {
+        let all = markdown::sections(body).headings.into_iter();
         all.filter(|it| it.level == 1).map(|it| it.text).collect()
     };
     let known = headings(earlier);
-    headings(file).iter().skip(1).any(|it| !known.contains(it))
+    headings(body).iter().skip(1).any(|it| !known.contains(it))
 }
 
 /// Whether a file has the title of another one as a heading of level 1.

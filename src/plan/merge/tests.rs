@@ -129,6 +129,22 @@ fn a_step_that_one_side_squashed_after_both_added_it_is_one_step() {
 }
 
 #[test]
+fn the_completion_of_one_part_does_not_complete_the_squashed_step() {
+    let parts = "# All\n\n# Schema\n\nThe tables.\n\n# Data\n\nRows.\n";
+    let of = |header: &str, body: &str| format!("---\nid: auth:2\n{header}---\n{body}");
+    let own = "# Schema\n\nThe tables.\n";
+    let did = "attempts:\n  - at: 2026-01-01T00:00:00Z\n    outcome: completed\n";
+    for (before, now, closed) in [("pending", "pending", "completed"), ("pending", "failed", "skipped")] {
+        let (base, squashed) =
+            (of(&format!("status: {before}\n"), own), of(&format!("status: {now}\n"), parts));
+        let other = of(&format!("status: {closed}\n{did}"), own);
+        let expected = of(&format!("status: {now}\n{did}"), parts);
+        clean(STEP, &base, &squashed, &other, &expected);
+        assert_eq!(text(&merged(STEP, Some(&base), &other, &squashed)), expected);
+    }
+}
+
+#[test]
 fn a_step_that_both_squashed_loses_only_the_parts_that_a_person_removed() {
     let of = |parts: &[&str]| {
         let parts: Vec<_> = parts.iter().map(|it| format!("# {it}\n\nAbout it.")).collect();
