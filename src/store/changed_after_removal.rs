@@ -18,6 +18,7 @@ use crate::plan::merge;
 use crate::plan::problem::{Code, Problem};
 use crate::plan::step_number::StepNumber;
 use crate::plan::time::Time;
+use crate::store::load;
 use crate::store::removed::{self, ARCHIVE};
 use crate::text::front_matter;
 use crate::text::typed::shell_word;
@@ -38,6 +39,8 @@ pub(crate) struct Changed {
     removed_by: Option<Oid>,
     /// For a squashed step, whether the step that replaced it has all of its attempts, notes and confirmations.
     pub(crate) is_carried: bool,
+    /// Whether the step's plan is archived now, after the step was removed alone.
+    has_archived_plan: bool,
 }
 
 /// How a step was removed.
@@ -153,7 +156,11 @@ pub(crate) fn find(context: &Context) -> Result<Search, Error> {
         };
         if !changes.is_empty() || is_new == Some(true) {
             let (id, removed_by) = (copy.id, first.map(|it| it.commit.clone()));
-            let changed = Changed { id, path, way, before, now, changes, removed_by, is_carried: false };
+            let has_archived_plan = way == Way::Alone
+                && load::one_plan(context, &id.plan).ok().flatten().is_some_and(|it| it.is_archived);
+            let is_carried = false;
+            let changed =
+                Changed { id, path, way, before, now, changes, removed_by, is_carried, has_archived_plan };
             found.changed.extend(changed.unless_carried(context));
         } else if lacks_text || is_new.is_none() {
             found.unchecked.entry(Lack::Version).or_default().push((copy.id, path));
@@ -339,7 +346,11 @@ impl Changed {
         let restore = format!("`planwatch git resolve --restore {}`", shell_word(id));
         let (message, hint) = match &self.way {
             Way::Alone => {
-                (format!("`{id}` changed after it was removed: {changes}"), format!("{restore} restores it"))
+                let hint = match self.has_archived_plan {
+                    true => format!("first `planwatch restore {}`, then {restore}", shell_word(&id.plan)),
+                    false => format!("{restore} restores it"),
+                };
+                (format!("`{id}` changed after it was removed: {changes}"), hint)
             }
             Way::Squashed(into) => {
                 let number = number_of(into).map(|it| it.to_string()).unwrap_or_default();

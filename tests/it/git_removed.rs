@@ -98,6 +98,18 @@ fn a_removed_step_that_another_branch_completed_is_reported_and_can_be_restored(
 }
 
 #[test]
+fn a_removed_step_whose_plan_was_archived_later_is_restored_after_its_plan() {
+    let repository = merged(Driver::None, "remove auth:2");
+    repository.planwatch("archive auth --force").ok_code();
+    repository.commit(&[]);
+    let hint = "first `planwatch restore auth`, then `planwatch git resolve --restore auth:2`";
+    is_reported(&repository, COPY, &[hint]);
+    repository.planwatch("restore auth").ok_code();
+    repository.commit(&[]);
+    restored(&repository, "restored");
+}
+
+#[test]
 fn a_squashed_step_gives_its_attempts_to_the_step_that_replaced_it() {
     for driver in [Driver::None, Driver::Configured] {
         let repository = merged(driver, "squash auth 1 2 --title Both");
