@@ -8,6 +8,7 @@
 mod git_user;
 mod pager;
 
+use std::collections::BTreeSet;
 use std::env;
 use std::ffi::OsString;
 use std::io::IsTerminal;
@@ -357,6 +358,8 @@ impl Session {
             .with_cache_home(cache_home().as_deref());
         plans.refuse_unreadable()?;
         let (output, is_memory_reported) = (self.output.clone(), Arc::clone(&self.is_memory_reported));
+        // The steps that the notice at the start of the command has named as unsettled.
+        let named: Mutex<BTreeSet<String>> = Mutex::default();
         let above = || plans.root().parent().unwrap_or(plans.root()).to_path_buf();
         let repository = workspace.repository.clone().unwrap_or_else(above);
         let freshness = Freshness::Attested(Box::new(Daemon::of(&plans, socket_dirs())));
@@ -385,8 +388,18 @@ impl Session {
             expected: None,
             key: None,
             on_notice: Box::new(move |notice| {
-                let is_memory = matches!(notice, Notice::IndexInMemory { .. });
-                if !is_memory || !is_memory_reported.swap(true, Ordering::Relaxed) {
+                let mut named = named.lock().unwrap_or_else(PoisonError::into_inner);
+                let is_repeated = match &notice {
+                    Notice::IndexInMemory { .. } => is_memory_reported.swap(true, Ordering::Relaxed),
+                    Notice::Unsettled { step, .. } => named.remove(step),
+                    Notice::UnsettledClaims { steps } => {
+                        named.extend(steps.iter().cloned());
+                        false
+                    }
+                    _ => false,
+                };
+                drop(named);
+                if !is_repeated {
                     output.notice(&notice);
                 }
             }),

@@ -155,7 +155,8 @@ fn offline_work_without_a_rival_is_confirmed() {
     let (a, b) = (team.clone_of("a"), team.clone_of("b"));
     team.fault("offline");
     b.run("claim p:1 --offline").ok_code();
-    assert_eq!(b.run("done p:1 -m made").code, 0);
+    let done = b.run("done p:1 -m made");
+    assert_eq!((done.code, done.stderr.matches("not confirmed").count()), (0, 1), "{done:?}");
     team.heal();
     assert!(b.run("sync").ok().contains("confirmed"));
     assert_eq!(team.records(), ["p/1 completed bob"]);
