@@ -41,6 +41,9 @@ use crate::store::registry::{Answer, Change, ClaimRegistry, Name, RegistryError,
 use seen::Seen;
 use state::{Last, OwnRecord, SyncState};
 
+/// The hint of `remote-unreachable` if there was no answer. `claim` adds what it can do without one.
+pub(crate) const TRY_LATER: &str = "try again later";
+
 /// The maximum number of attempts at a change whose record changes meanwhile.
 const TRIES: usize = 4;
 
@@ -375,15 +378,13 @@ impl<'a> Sync<'a> {
         match error {
             RegistryError::Unreachable(why)
             | RegistryError::Unanswered(why)
-            | RegistryError::BranchNotFetched { why, is_refusal: false } => Error::conflict(
-                "remote-unreachable",
-                format!("{place} does not answer: {why}"),
-                "try again later; `planwatch claim --offline` claims on this machine alone",
-            ),
+            | RegistryError::BranchNotFetched { why, is_refusal: false } => {
+                Error::conflict("remote-unreachable", format!("{place} does not answer: {why}"), TRY_LATER)
+            }
             RegistryError::Changing => Error::conflict(
                 "remote-unreachable",
                 format!("the record at {place} changed during each of {TRIES} attempts"),
-                "try again later",
+                "try again",
             ),
             RegistryError::Refused(why) | RegistryError::BranchNotFetched { why, is_refusal: true } => {
                 Error::conflict("remote-refused", format!("{place} refuses: {why}"), access)

@@ -21,7 +21,7 @@ use crate::store::idempotency;
 use crate::store::sync::claiming::{Announced, LocalClaim};
 use crate::store::sync::seen::Seen;
 use crate::store::sync::state::{FileBefore, OwnRecord, SyncState};
-use crate::store::sync::{Sync, local};
+use crate::store::sync::{Sync, TRY_LATER, local};
 
 /// How many steps are tried before the claim gives up.
 const CANDIDATES: u32 = 6;
@@ -38,7 +38,14 @@ pub(super) fn claim(context: &Context, request: &ClaimRequest) -> Result<ClaimRe
     if request.offline {
         return claim_offline(context, request);
     }
-    claim_at(&Sync::required(context)?, request)
+    let claimed = Sync::required(context).and_then(|sync| claim_at(&sync, request));
+    claimed.map_err(|error| match error {
+        Error::Conflict { code, message, hint } if hint == TRY_LATER => {
+            let hint = format!("{hint}; `planwatch claim --offline` claims on this machine alone");
+            Error::Conflict { code, message, hint }
+        }
+        other => other,
+    })
 }
 
 /// Like [`claim`], but with the registry of `sync`.

@@ -55,6 +55,7 @@ fn without_an_answer_of_the_remote_claims_are_refused_and_results_are_recorded()
     let ran = a.run("claim");
     refused(&ran, "remote-unreachable");
     assert_eq!((ran.code, a.step(2)), (4, before));
+    assert!(ran.stderr.contains("claim --offline"), "{ran:?}");
     let status = a.run("sync status");
     assert!(
         status.code == 0 && status.stdout.contains("unreachable") && status.stdout.contains("p:1"),
@@ -66,7 +67,11 @@ fn without_an_answer_of_the_remote_claims_are_refused_and_results_are_recorded()
     assert_eq!(team.calls().len(), 1, "a second attempt would take as long again");
     assert!(a.step(1).contains("status: completed"));
     assert!(a.run("sync status").stdout.contains("unsettled"));
-    refused(&a.run("sync"), "remote-unreachable");
+    for line in ["sync", "sync init", "release p:2 --force"] {
+        let ran = a.run(line);
+        refused(&ran, "remote-unreachable");
+        assert!(ran.stderr.contains("try again later") && !ran.stderr.contains("--offline"), "{ran:?}");
+    }
     team.heal();
     assert_eq!(team.records(), ["p/1 claimed ann"]);
     assert!(a.run("sync").ok().contains("confirmed"));
