@@ -63,9 +63,9 @@ pub enum Error {
         /// Another machine has the claim, so `claim --force` does not take it over.
         is_remote: bool,
     },
-    /// A step has a live claim, so the operation is refused. `undo`, `squash`, `replace`, and `remove` of a whole plan, ignore
-    /// the claim with `--force`; the other operations do not. If the operation removes, archives or renames a whole plan, the claim can be
-    /// the caller's own.
+    /// A step has a live claim, so the operation is refused. `undo`, `squash`, `replace`, and `remove` of a whole plan ignore
+    /// the claim with `--force`; the other operations do not. If the operation removes, archives or renames a whole plan,
+    /// the claim can be the caller's own.
     #[error("`{id}` is claimed by {by}")]
     ClaimedWithin { id: String, by: String },
     /// Claims cannot be recorded where other working trees would see them, so two working trees could claim the same step.

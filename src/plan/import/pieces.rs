@@ -70,9 +70,9 @@ pub(super) fn others_in_lists(body: &str, outline: &Outline, pieces: &[Piece]) -
     let of = Document { body, outline };
     let known: BTreeMap<From, &Piece> = pieces.iter().map(|it| (it.from, it)).collect();
     let of_list = |list: &[Piece]| {
-        let Some(known_one) = list.iter().find_map(|it| known.get(&it.from)) else { return Vec::new() };
+        let Some(piece) = list.iter().find_map(|it| known.get(&it.from)) else { return Vec::new() };
         let others = list.iter().filter(|it| !known.contains_key(&it.from));
-        others.map(|it| Piece { phase: known_one.phase.clone(), ..it.clone() }).collect::<Vec<_>>()
+        others.map(|it| Piece { phase: piece.phase.clone(), ..it.clone() }).collect::<Vec<_>>()
     };
     let is_one_list = |a: &Piece, b: &Piece| {
         let between = body.get(a.span.end..b.span.start).unwrap_or_default();
