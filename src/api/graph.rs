@@ -142,7 +142,7 @@ fn edges(plan: &Plan) -> impl Iterator<Item = (&StepId, &StepId)> {
     plan.steps.iter().flat_map(|step| waits(plan, step).map(move |it| (it, &step.id)))
 }
 
-/// The steps that a step depends on, in a sequential plan also the preceding step. Only the first and the last step of a
+/// The steps that a step depends on and, in a sequential plan, the preceding step. Only the first and the last step of a
 /// long range are returned.
 fn waits<'a>(plan: &'a Plan, step: &'a Step) -> impl Iterator<Item = &'a StepId> {
     let before = plan.before(step).map(|it| &it.id).filter(|it| !step.depends.contains(it));

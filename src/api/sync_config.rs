@@ -94,7 +94,7 @@ impl SyncConfig {
         };
         let id = text("id", &is_id, "`planwatch sync init` writes it");
         let remote =
-            text("remote", &is_remote_name, "name a remote of this clone, as `git remote` lists them");
+            text("remote", &is_remote_name, "name one of this clone's remotes; `git remote` lists them");
         let claims = text("claims", &|it| claims(it).is_some(), "`planwatch sync init` writes it");
         let branch = text("branch", &is_branch, "name a branch, as in \"main\"");
         match (id, remote, claims.and_then(|it| self::claims(&it)), mistakes.is_empty()) {

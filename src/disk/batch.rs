@@ -387,9 +387,9 @@ impl Locked<'_> {
             FileOp::Change { path, before, .. } if self.holds(&self.plans.root.join(path), before) => {
                 Progress::Open
             }
-            // After an exchange, the path of the version leads to the old file, even if the plan file has changed since.
-            // Where names cannot be exchanged, the old file gets a second name. If that name exists and the draft does
-            // not, the file was replaced.
+            // The new text is first written to `version.path`. An exchange swaps it with the plan file, so this path then
+            // leads to the old file, even if the plan file has changed since. Where names cannot be exchanged, the old
+            // file gets a second name. If that name exists and `version.path` does not, the plan file was replaced.
             FileOp::Change { path, before, after } => match read_own(disk, &version.path, u64::MAX) {
                 // The exchange displaced another program's version, and that version was put back into the file.
                 Ok(Some(found))

@@ -53,8 +53,8 @@ fn status_after(outcome: &str) -> Option<StepStatus> {
     })
 }
 
-/// Returns the statuses of a step in chronological order, without a gap. The last one is the present status, if the time at
-/// which it began is known. `seen` is in the order of the commits, oldest first.
+/// Returns the statuses of a step in chronological order, without a gap. The last one is the present status, unless no record
+/// says when it began and `seen` is empty. `seen` is in the order of the commits, oldest first.
 pub fn spans(records: &Records<'_>, seen: &[Seen]) -> Vec<Span> {
     let mut course = Course(recorded(records));
     course.0.sort_by_key(|it| it.0);

@@ -11,13 +11,13 @@ const MAX_WORDS: usize = 60;
 
 /// Returns a file name without `.md`: the time with milliseconds, then the title as `[a-z0-9-]`.
 ///
-/// `instead` is used for a title without such characters, for example in another script.
+/// `instead` is used for a title without such characters, for example one in Chinese characters.
 pub fn name(at: Time, title: &str, instead: &str) -> String {
     format!("{}-{}", at.stamp(), words(title, instead))
 }
 
 fn words(title: &str, instead: &str) -> String {
-    // Lower case first, because it turns a few more characters into ASCII letters: the Kelvin sign becomes `k`.
+    // Lower case first, because `letters_and_digits` spells out `ß` as `ss`, but does not know `ẞ`.
     let words = id::letters_and_digits(&title.to_lowercase());
     let words = id::cut(&words, MAX_WORDS);
     if words.is_empty() { instead.to_owned() } else { words.to_owned() }

@@ -77,7 +77,7 @@ pub struct NewScriptRequest {
     pub plan: Option<String>,
     /// What it does.
     pub description: Option<String>,
-    /// The name under which MCP clients know it.
+    /// A name for MCP clients. It is stored and shown, but not used.
     pub mcp_handle: Option<String>,
     #[serde(rename = "dry_run", default)]
     pub mode: Mode,

@@ -50,7 +50,7 @@ pub struct StaleRequest {
     /// Only the steps of this plan
     // For a program, also the steps of its plans.
     pub plan: Option<String>,
-    /// The days after which a step is stale
+    /// The number of days after which a step is stale
     // In seconds. `None` means the `stale_days` of the configuration.
     #[serde(rename = "days", default, deserialize_with = "days")]
     #[schemars(with = "Option<u32>", range(max = 3650))]
@@ -67,7 +67,7 @@ pub struct StatsRequest {
     /// Only the steps of this plan
     // For a program, also the steps of its plans.
     pub plan: Option<String>,
-    /// Only what was recorded since then: a time, a date, or how long ago, as 7d or 12h
+    /// Only what was recorded since then: a time, a date, or a span such as 7d or 12h
     pub since: Option<String>,
     /// Also count the attempts of each worker
     #[serde(default)]
@@ -77,7 +77,7 @@ pub struct StatsRequest {
 /// Shows what needs attention.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 pub struct StatusRequest {
-    /// The days after which a step is stale
+    /// The number of days after which a step is stale
     // Also the number of days for which finished steps are listed.
     #[schemars(range(max = 3650))]
     pub days: Option<u32>,
@@ -126,7 +126,7 @@ pub struct SearchRequest {
     pub query: String,
     /// Only this: plan, step, decision or insight
     pub kind: Option<String>,
-    /// Only since then: a date as 2026-11-21, a time as 2026-11-21T09:14:03Z, or how long ago, as 12h, 7d or 2w
+    /// Only since then: a date such as 2026-11-21, a time such as 2026-11-21T09:14:03Z, or a span such as 12h, 7d or 2w
     #[schemars(extend("pattern" = SINCE))]
     pub since: Option<String>,
     #[serde(skip)]
@@ -137,7 +137,7 @@ pub struct SearchRequest {
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 pub struct DecisionsRequest {
     /// Only on this topic
-    // Compared without case and outer blanks.
+    // Compared ignoring case and differences in blanks.
     pub topic: Option<String>,
     /// Only what is about this plan
     pub plan: Option<String>,
@@ -146,7 +146,7 @@ pub struct DecisionsRequest {
     /// Only what has all of these tags, separated by commas
     #[serde(rename = "tag", default)]
     pub tags: Vec<String>,
-    /// Only since then: a date as 2026-11-21, a time as 2026-11-21T09:14:03Z, or how long ago, as 12h, 7d or 2w
+    /// Only since then: a date such as 2026-11-21, a time such as 2026-11-21T09:14:03Z, or a span such as 12h, 7d or 2w
     #[schemars(extend("pattern" = SINCE))]
     pub since: Option<String>,
     #[serde(skip)]
@@ -156,15 +156,15 @@ pub struct DecisionsRequest {
 /// Lists insights, newest first.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 pub struct InsightsRequest {
-    /// Only of this title
-    // Compared without case and outer blanks.
+    /// Only insights with this title
+    // Compared ignoring case and differences in blanks.
     pub title: Option<String>,
     /// Only what is about this plan
     pub plan: Option<String>,
     /// Only what has all of these tags, separated by commas
     #[serde(rename = "tag", default)]
     pub tags: Vec<String>,
-    /// Only since then: a date as 2026-11-21, a time as 2026-11-21T09:14:03Z, or how long ago, as 12h, 7d or 2w
+    /// Only since then: a date such as 2026-11-21, a time such as 2026-11-21T09:14:03Z, or a span such as 12h, 7d or 2w
     #[schemars(extend("pattern" = SINCE))]
     pub since: Option<String>,
     #[serde(skip)]
@@ -177,7 +177,7 @@ pub struct LogRequest {
     /// Only this plan or step
     // The plan or step may have been removed.
     pub id: Option<String>,
-    /// Only since then: a date as 2026-11-21, a time as 2026-11-21T09:14:03Z, or how long ago, as 12h, 7d or 2w
+    /// Only since then: a date such as 2026-11-21, a time such as 2026-11-21T09:14:03Z, or a span such as 12h, 7d or 2w
     #[schemars(extend("pattern" = SINCE))]
     pub since: Option<String>,
     /// Only until then; the format is that of `since`
@@ -204,7 +204,7 @@ pub struct LogRequest {
 pub struct DiffRequest {
     /// Only this plan
     pub plan: Option<String>,
-    /// A revision, or two as main..feature or main...feature; by default HEAD
+    /// A revision, or two, such as main..feature or main...feature; by default HEAD
     // A single revision is compared with the working tree or, if `staged` is set, with what is staged.
     #[schemars(extend("pattern" = NOT_BLANK))]
     pub rev: Option<String>,
