@@ -16,8 +16,8 @@ pub(super) fn tools() -> Vec<Tool> {
         Effect::Adds,
         "Claims the next ready step exclusively. Pass claim.id to update_step.",
         (
-            "plan:str?(A plan or step, e.g. auth:2; default: all active plans) worker=by(Your name, if not the client's) \
-             lease_seconds:int?(Default: `lease` in planwatch.toml, else 1800; your update_step renews the lease)",
+            "plan:str?(A plan or step, e.g. auth:2; default: all plans) worker=by(Your name, if not the client's) \
+             lease_seconds:int?(Default: that of planwatch.toml or 1800; update_step renews the lease)",
             "state why step:task? claim:obj?",
         ),
         claim_next_step,
