@@ -286,6 +286,11 @@ fn lines(
     model.hits.append(&mut hits);
 }
 
+/// The steps that a step depends on, and the step before it, which `before` contains for a sequential plan.
+fn awaited<'a>(step: &'a StepShape, before: &'a HashMap<String, StepId>) -> impl Iterator<Item = &'a StepId> {
+    step.depends.iter().chain(before.get(&step.id))
+}
+
 /// Each step is indented by the length of its longest chain of dependencies, as far as there is room; what it waits
 /// for comes after its title.
 fn graph(model: &mut Model, frame: &mut Frame<'_>, area: Rect) {
@@ -296,16 +301,14 @@ fn graph(model: &mut Model, frame: &mut Frame<'_>, area: Rect) {
     let pairs = steps.iter().skip(1).zip(&ids).filter(|_| is_sequential);
     let before: HashMap<String, StepId> =
         pairs.filter_map(|(step, before)| Some((step.id.clone(), before.clone()?))).collect();
-    let depends =
-        |step: &StepShape| step.depends.iter().chain(before.get(&step.id)).cloned().collect::<Vec<_>>();
     let mut ranks: HashMap<&StepId, usize> = HashMap::new();
     // A step can depend on a later one, so ranks are computed again until they no longer change, at most 64 times.
     for _ in 0..steps.len().min(64) {
         let mut has_changed = false;
         for (step, id) in steps.iter().zip(&ids) {
             let Some(id) = id else { continue };
-            let known = depends(step);
-            let rank = known.iter().filter_map(|it| ranks.get(it)).max().map_or(0, |it| (it + 1).min(24));
+            let known = awaited(step, &before).filter_map(|it| ranks.get(it));
+            let rank = known.max().map_or(0, |it| (it + 1).min(24));
             has_changed |= ranks.insert(id, rank) != Some(rank);
         }
         if !has_changed {
@@ -313,11 +316,11 @@ fn graph(model: &mut Model, frame: &mut Frame<'_>, area: Rect) {
         }
     }
     let ranks: HashMap<String, usize> = ranks.into_iter().map(|(id, rank)| (id.to_string(), rank)).collect();
-    let near = model.selected().map(|it| (it.id.clone(), depends(it)));
+    let near = model.selected().map(|it| (it.id.clone(), awaited(it, &before).cloned().collect::<Vec<_>>()));
     lines(model, frame, area, |step, width, _| {
         let (id, selected) = near.clone().unwrap_or_default();
-        let is_in = |of: &[StepId], id: &str| read_step_id(id).is_some_and(|it| of.contains(&it));
-        let is_near = is_in(&selected, &step.id) || is_in(&depends(step), &id);
+        let is_near = read_step_id(&step.id).is_some_and(|it| selected.contains(&it))
+            || read_step_id(&id).is_some_and(|id| awaited(step, &before).any(|it| *it == id));
         let style = colour(screens::colour(&step.status));
         let own = format!("{}:", step.plan);
         let mut short: Vec<_> = step.shown_depends().iter().map(|it| it.replace(&own, "")).collect();
