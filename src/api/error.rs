@@ -173,6 +173,12 @@ impl Error {
         }
     }
 
+    /// The error for a path that a person names and that a symbolic link leads out of the repository.
+    pub fn leads_out(shown: impl std::fmt::Display) -> Self {
+        let message = format!("`{shown}` leads out of the repository through a symbolic link");
+        Self::failed("bad-path", message, "name the target of the link instead")
+    }
+
     /// The error of a verb that has no `--claim`, so its hint does not name this option.
     pub(crate) fn without_claim_option(self) -> Self {
         match self {

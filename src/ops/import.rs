@@ -226,9 +226,7 @@ fn sources(context: &Context, request: &ImportRequest) -> Result<(Vec<SourceFile
             }
             // A path that a person names is refused only because of a link that leads out of the repository.
             _ if request.origin == Origin::User && matches!(error, DiskError::OutsideRepository { .. }) => {
-                let message =
-                    format!("`{}` leads out of the repository through a symbolic link", request.shown);
-                Error::failed("bad-path", message, "name the target of the link instead")
+                Error::leads_out(&request.shown)
             }
             _ => Error::Disk(error),
         })?;

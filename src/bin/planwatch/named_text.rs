@@ -90,10 +90,7 @@ fn text(path: &Path, read: Result<Vec<u8>, Unread>) -> Result<String, Failure> {
     let missing = || said("not-found", 3, "no such file or directory");
     match read {
         Ok(bytes) => String::from_utf8(bytes).map_err(|_| said("unreadable", 1, "it is not UTF-8")),
-        Err(Unread::LeadsOut) => {
-            let message = format!("`{}` leads out of the repository through a symbolic link", path.display());
-            Err(Failure::failed("bad-path", message).with_hint("name the target of the link instead"))
-        }
+        Err(Unread::LeadsOut) => Err(Error::leads_out(path.display()).into()),
         Err(Unread::Disk(DiskError::NotFound { .. })) => Err(missing()),
         Err(Unread::Disk(error)) => Err(Error::Disk(as_typed(error, path)).into()),
         Err(Unread::System(error)) if error.kind() == io::ErrorKind::NotFound => Err(missing()),
