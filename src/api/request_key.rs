@@ -72,7 +72,7 @@ pub struct RequestKey {
     pub(crate) made: Option<Made>,
     pub(crate) pending: Mutex<PendingChange>,
     is_replayed: AtomicBool,
-    is_unanswered: AtomicBool,
+    is_answer_dropped: AtomicBool,
     pub(crate) is_of_many: AtomicBool,
     /// Other requests with this key wait for this lock.
     _lock: Option<KeyLock>,
@@ -98,7 +98,7 @@ impl RequestKey {
             made: earlier.and_then(|it| it.made),
             pending: Mutex::default(),
             is_replayed: AtomicBool::new(false),
-            is_unanswered: AtomicBool::new(false),
+            is_answer_dropped: AtomicBool::new(false),
             is_of_many: AtomicBool::new(false),
             _lock: None,
         }
@@ -133,12 +133,12 @@ impl RequestKey {
     }
 
     /// Whether the answer is not stored, because the request changed nothing and may succeed the next time.
-    pub(crate) fn is_unanswered(&self) -> bool {
-        self.is_unanswered.load(Ordering::Relaxed)
+    pub(crate) fn is_answer_dropped(&self) -> bool {
+        self.is_answer_dropped.load(Ordering::Relaxed)
     }
 
-    pub(crate) fn leave_unanswered(&self) {
-        self.is_unanswered.store(true, Ordering::Relaxed);
+    pub(crate) fn drop_answer(&self) {
+        self.is_answer_dropped.store(true, Ordering::Relaxed);
     }
 
     pub(crate) fn record(&self, pending: PendingChange) {

@@ -159,7 +159,7 @@ enum Taken {
 pub fn claim(context: &Context, request: &ClaimRequest) -> Result<ClaimReport, Error> {
     let report = claim_or_again(context, request)?;
     if let (None, Some(key)) = (&report.claim, &context.key) {
-        key.leave_unanswered();
+        key.drop_answer();
     }
     Ok(report)
 }

@@ -219,7 +219,7 @@ impl Progress {
 }
 
 /// Counts a plan's steps. For a program that is not archived, the steps of its children count, too. Of its archived
-/// children, only the closed steps count, because nobody works on the others any more.
+/// children, only the closed steps count, because the open ones cannot be claimed.
 pub fn progress(plans: &Plans, plan: &Plan, now: Time) -> Progress {
     let mut sum = own_progress(plans, plan, now);
     if plan.kind == PlanKind::Program && !plan.is_archived {

@@ -147,7 +147,7 @@ async fn keyed(app: App, key: &HeaderValue, request: Request, next: Next) -> Res
         if key.is_replayed() && response.status().is_success() {
             response.headers_mut().insert(REPLAYED, HeaderValue::from_static("true"));
         }
-        let response = match key.is_unanswered() {
+        let response = match key.is_answer_dropped() {
             true => response,
             false => keep(&app, name, asked, response).await,
         };

@@ -268,7 +268,7 @@ fn once_for(
     }
     let turn = run(&call, given)?;
     if let Turn::Done(done) = &turn
-        && !key.is_unanswered()
+        && !key.is_answer_dropped()
     {
         let answer = Answer { status: 200, headers: Vec::new(), body: done.to_string() };
         // If the answer cannot be stored, a repeated call still finds the record of the change and does not make it again.
